@@ -119,28 +119,41 @@ DEPLOYED = "ab"
 
 
 @pytest.mark.long
-def test_the_command_line_deploys_two_variants_and_calls_the_one_that_is_named(
+def test_the_command_line_deploys_two_variants_that_respond_from_their_caches_and_calls_the_one_that_is_named(
     project: Project, local_aws: LocalAws
 ) -> None:
     variants = []
     for number, (variant, weight) in enumerate({"current": 3, "candidate": 1}.items(), 1):
-        project.add_python_model(f"plus-{number}", execute=f"x + {number}", answer_to_3=3.0 + number)
+        project.add_python_model(
+            f"plus-{number}",
+            initialize=f"self.added = [{number}]",
+            execute="x + (self.added.pop() if self.added else 100)",  # the first run is right, and no other
+            answer_to_3=3.0 + number,
+        )
+        config = project.root / "model_repos" / f"plus-{number}" / f"plus-{number}" / "config.pbtxt"
+        config.write_text(config.read_text() + "response_cache { enable: true }\n")
         variants.append(f"{{name: {variant}, model: plus-{number}, weight: {weight}}}")
     text = (
         f'{{name: {DEPLOYED}, mode: single-model, release: "24.09", instance_type: ml.g4dn.xlarge, '
-        f"initial_instance_count: 1, variants: [{', '.join(variants)}]}}"
+        f"initial_instance_count: 1, container: {{response_cache_bytes: 1048576}}, variants: [{', '.join(variants)}]}}"
     )
     project.write(f"environments/{DEPLOYED}.yaml", environment_yaml(name=DEPLOYED, endpoints=[text]))
     project.run("local", "deploy", "-e", DEPLOYED)
 
-    runtime, found = local_aws.client("sagemaker-runtime"), Counter[tuple[str, float]]()
-    for _ in range(40):
+    runtime = local_aws.client("sagemaker-runtime")
+
+    def responded(value: float) -> tuple[str, float]:
         answer = runtime.invoke_endpoint(
-            EndpointName=f"{DEPLOYED}-{DEPLOYED}", ContentType="application/json", Body=body(3.0)
+            EndpointName=f"{DEPLOYED}-{DEPLOYED}", ContentType="application/json", Body=body(value)
         )
         [output] = json.loads(answer["Body"].read())["outputs"]
-        found[answer["InvokedProductionVariant"], output["data"][0]] += 1
-    assert found == {("current-g4dn-xlarge", 4.0): 30, ("candidate-g4dn-xlarge", 5.0): 10}
+        return answer["InvokedProductionVariant"], output["data"][0]
+
+    assert Counter(responded(3.0) for _ in range(40)) == {
+        ("current-g4dn-xlarge", 4.0): 30,
+        ("candidate-g4dn-xlarge", 5.0): 10,
+    }
+    assert {responded(4.0)[1] for _ in range(4)} == {104.0}  # what was not asked before is run
 
     project.write("request.json", body(3.0).decode())
     asked = (

@@ -94,18 +94,21 @@ def sample_arrays(client: ModelClient, name: str) -> Arrays:
     )
 
 
-def asked(client: ModelClient, name: str) -> tuple[Answer, float]:
+def asked(client: ModelClient, name: str, *, variant: str | None = None) -> tuple[Answer, float]:
     """The answer of ``endpoint/model`` to its sample request, and its largest difference from the expected one.
+
+    Of several variants, ``variant`` names the one that serves it.
 
     Raises:
         WorkFailedError: the answer is not the expected one within the recipe's tolerance; with the tensor's name.
     """
     sample = manifest_of(client, name).sample
-    answer = client.invoke(name, sample_arrays(client, name), [tensor["name"] for tensor in sample.answer["outputs"]])
+    outputs = [tensor["name"] for tensor in sample.answer["outputs"]]
+    answer = client.invoke(name, sample_arrays(client, name), outputs, variant=variant)
     return answer, compare_answer(sample, to_tensors(answer.outputs), model=name)
 
 
-def row_of(aws: LocalAws, client: ModelClient, name: str, *, builds: EngineBuilds) -> Row:
+def row_of(aws: LocalAws, client: ModelClient, name: str, *, builds: EngineBuilds, variant: str | None = None) -> Row:
     """Send an archive its sample request twice, while nobody else calls its endpoint.
 
     Raises:
@@ -114,10 +117,10 @@ def row_of(aws: LocalAws, client: ModelClient, name: str, *, builds: EngineBuild
     endpoint, _, _ = name.partition("/")
     manifest = manifest_of(client, name)
     engines = [_builder(builds, manifest.folder, entry) for entry in manifest.engines.values()]
-    before = fleet_of(aws, endpoint)
-    first, of_first = asked(client, name)
-    between = fleet_of(aws, endpoint)
-    second, of_second = asked(client, name)
+    before = fleet_of(aws, endpoint, variant=variant)
+    first, of_first = asked(client, name, variant=variant)
+    between = fleet_of(aws, endpoint, variant=variant)
+    second, of_second = asked(client, name, variant=variant)
     is_cold = between["loads"] > before["loads"]
     return Row(
         name=name,
@@ -132,11 +135,11 @@ def row_of(aws: LocalAws, client: ModelClient, name: str, *, builds: EngineBuild
     )
 
 
-def fleet_of(aws: LocalAws, endpoint: str) -> Mapping[str, Any]:
-    """The one fleet of an endpoint of environment ``local``, as the runtime describes it."""
+def fleet_of(aws: LocalAws, endpoint: str, *, variant: str | None = None) -> Mapping[str, Any]:
+    """The one fleet of an endpoint of environment ``local``, or that of a variant, as the runtime describes it."""
     name = endpoint_name(environment="local", endpoint=endpoint)
     found = next(item for item in aws.runtime_status()["endpoints"] if item["name"] == name)
-    [fleet] = found["fleets"]
+    [fleet] = [each for each in found["fleets"] if each["variant"].startswith(f"{variant}-" if variant else "")]
     return dict(fleet)
 
 

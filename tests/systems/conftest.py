@@ -14,6 +14,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.e2e.project import PROGRAM, REPOSITORY, Project
 from tests.e2e.running import running
@@ -26,7 +27,8 @@ CACHE = 3
 STACKS_AT_ONCE = 5
 """Every endpoint of the environment: their deployments wait for builds and for Triton more than they compute."""
 ENVIRONMENTS = ("torch", "dali", "tensorflow")
-INCEPTIONS = ("inception/inception-ensemble", "images/inception-ensemble-graphdef")
+INCEPTIONS = {"inception/inception-ensemble": "onnx", "inception/inception-ensemble-graphdef": "graphdef"}
+"""The two variants of environment dev's A/B test: the model as clients call it, and the variant that serves it."""
 RESNETS = ("resnet50-torchscript", "resnet50-onnx", "resnet50-tensorrt")
 
 HEAD = """
@@ -86,10 +88,16 @@ LOCAL = environment(
     "local",
     endpoint("engines", "bert-tensorrt", instance_type="ml.g5.xlarge", local=f"{{max_loaded_models: {CACHE}}}"),
     endpoint("images", *RESNETS, "inception-ensemble-graphdef", release=LAST_WITH_TENSORFLOW, container=FREES_DALI),
-    endpoint("inception", "inception-ensemble", mode="single-model", container=THREADS),
     endpoint("texts", "roberta-large-onnx", "t5-python", instance_type="ml.g5.2xlarge", container=SHARED_MEMORY),
-    endpoint("bert-large", "bert-large", instance_type="ml.g4dn.2xlarge"),
+    endpoint("bert-large", "bert-large", instance_type="ml.g4dn.2xlarge", container=THREADS),
 )
+
+
+def of_dev(name: str) -> str:
+    """An endpoint as the committed environment dev has it, as an item of a list in YAML."""
+    dev = yaml.safe_load((REPOSITORY / "environments" / "dev.yaml").read_text())
+    [found] = [each for each in dev["endpoints"] if each["name"] == name]
+    return yaml.safe_dump([found])
 
 
 def system_project(root: Path, *, local: str, needs: Sequence[str] = ENVIRONMENTS) -> Project:
@@ -115,7 +123,7 @@ def deploying(project: Project) -> Iterator[LocalAws]:
 @pytest.fixture(scope="module")
 def systems(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with the published systems, BERT in ten copies."""
-    project = system_project(tmp_path_factory.mktemp("systems"), local=LOCAL)
+    project = system_project(tmp_path_factory.mktemp("systems"), local=LOCAL + of_dev("inception"))
     recipe = project.root / "model_repos" / "bert-tensorrt" / "recipe.yaml"
     text, count = re.subn(r"(?m)^copies: \d+", f"copies: {COPIES}", recipe.read_text())
     assert count == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,6 +35,7 @@ COPY_NAMES = tuple(f"engines/bert-tensorrt-{number}" for number in range(COPIES)
 NAMES = [
     *(f"images/{name}" for name in RESNETS),
     *INCEPTIONS,
+    "images/inception-ensemble-graphdef",
     "texts/roberta-large-onnx",
     "texts/t5-python",
     *(f"bert-large/{name}" for name in VARIANTS),
@@ -62,7 +64,7 @@ def ask(
     """Sends an archive its sample request twice, and keeps the row for the table."""
 
     def row(name: str) -> Row:
-        found = row_of(systems_aws, client, name, builds=builds)
+        found = row_of(systems_aws, client, name, builds=builds, variant=INCEPTIONS.get(name))
         record_property(PROPERTY, found.document)
         return found
 
@@ -99,8 +101,20 @@ def test_the_three_formats_of_resnet_answer_alike(client: ModelClient) -> None:
 
 
 def test_the_two_formats_of_inception_answer_alike(client: ModelClient) -> None:
-    onnx, graphdef = (client.invoke(name, sample_arrays(client, name)).outputs["OUTPUT"] for name in INCEPTIONS)
+    onnx, graphdef = (
+        client.invoke(name, sample_arrays(client, name), variant=variant).outputs["OUTPUT"]
+        for name, variant in INCEPTIONS.items()
+    )
     np.testing.assert_allclose(graphdef, onnx, atol=1e-4)
+
+
+def test_the_ab_test_of_environment_dev_splits_requests_by_its_weights(client: ModelClient) -> None:
+    name = next(iter(INCEPTIONS))
+    image = sample_arrays(client, name)
+    assert Counter(client.invoke(name, image).variant for _ in range(20)) == {
+        "graphdef-g4dn-xlarge": 18,
+        "onnx-g4dn-xlarge": 2,
+    }
 
 
 def test_ten_copies_of_bert_churn_through_a_cache_of_three_with_every_answer_right(

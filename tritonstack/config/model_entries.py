@@ -62,6 +62,7 @@ def endpoint_for_models(file: Path, *, name: str | None) -> tuple[Environment, E
         found = "several multi-model endpoints" if taking else f"endpoints that serve one model: {', '.join(known)}"
     elif name in known:
         found = f"endpoint {name} in single-model mode, which takes no further model"
+        allowed += ", or by hand a variant beside its model (docs/updates.md, Two variants)"
     else:
         found = f"no endpoint {name}"
     raise InputError([Problem(file=str(file), field="endpoints", found=found, allowed=allowed)])
