@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import jsonschema
@@ -106,6 +107,17 @@ def test_a_response_cache_and_the_model_that_uses_it_need_each_other(project: Pa
     _config(project, CONFIG)
     assert found() == {"response-cache-unused": "environments/test.yaml"}
     assert found("model_repos/double") == {}, "another folder of the endpoint may use it"
+
+
+def test_a_variant_is_linted_for_its_own_instance_type_and_container(project: Path) -> None:
+    copytree(project / "model_repos/double", project / "model_repos/other")
+    _config(project, f"{CONFIG}response_cache {{ enable: true }}\n{SECOND_GPU}")
+    larger = "instance_type: ml.g4dn.12xlarge, container: {response_cache_bytes: 1048576}"
+    variants = f"[{{name: a, model: double, weight: 1, {larger}}}, {{name: b, model: other, weight: 1}}]"
+    text = ENVIRONMENT.replace("multi-model", "single-model").replace("models: [double]", f"variants: {variants}")
+    (project / "environments/test.yaml").write_text(text)
+    rules = {finding["rule"] for finding in _json("--environment", "test")["findings"]}
+    assert not rules & {"instance-gpu-missing", "response-cache-off", "response-cache-unused"}
 
 
 def test_a_release_has_its_backends(project: Path) -> None:

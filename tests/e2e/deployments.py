@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.e2e.project import Project
@@ -76,6 +77,17 @@ def clock_ahead(aws: LocalAws) -> float:
     with urllib.request.urlopen(f"{aws.emulator_url}/_tritonstack/clock", timeout=10) as answer:  # noqa: S310
         now: float = json.load(answer)["now"]
     return now - time.time()
+
+
+def metric_sum(aws: LocalAws, metric: str, *, endpoint: str, variant: str) -> float:
+    """The sum of a variant's metric over the last hour, as the runtime has sent it until now."""
+    now = datetime.now(tz=UTC)
+    dimensions = [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": variant}]
+    points = aws.client("cloudwatch").get_metric_statistics(
+        Namespace="AWS/SageMaker", MetricName=metric, Dimensions=dimensions, Statistics=["Sum"], Period=60,
+        StartTime=now - timedelta(hours=1), EndTime=now + timedelta(minutes=5),
+    )["Datapoints"]  # fmt: skip
+    return float(sum(point["Sum"] for point in points))
 
 
 @contextmanager

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from tests.e2e.calls import body
-from tests.e2e.deployments import clock_ahead, eventually
+from tests.e2e.deployments import eventually, metric_sum
 from tests.e2e.project import Project, environment_yaml
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, TRUST
 from tests.tritonstack_local.runtime.test_real_triton import REQUEST, adding
@@ -61,14 +60,7 @@ def answered(aws: LocalAws, count: int, **target: str) -> Counter[str]:
 
 
 def summed(aws: LocalAws, metric: str, variant: str) -> float:
-    """The sum of a metric of a variant, over the time of this test."""
-    now = datetime.now(tz=UTC) + timedelta(seconds=clock_ahead(aws))
-    dimensions = [{"Name": "EndpointName", "Value": NAME}, {"Name": "VariantName", "Value": variant}]
-    points = aws.client("cloudwatch").get_metric_statistics(
-        Namespace="AWS/SageMaker", MetricName=metric, Dimensions=dimensions, Statistics=["Sum"], Period=60,
-        StartTime=now - timedelta(hours=1), EndTime=now + timedelta(minutes=5),
-    )["Datapoints"]  # fmt: skip
-    return float(sum(point["Sum"] for point in points))
+    return metric_sum(aws, metric, endpoint=NAME, variant=variant)
 
 
 def shares(aws: LocalAws) -> dict[str, float]:

@@ -142,6 +142,14 @@ def test_several_folders_without_one_ensemble_need_a_default_model(ensembles: tu
     assert "a, b, c" in problem.allowed
 
 
+def test_a_variants_wrong_default_model_is_reported_where_the_file_has_it(tmp_path: Path) -> None:
+    own = VARIANTS.replace("model: b,", "model: b, container: {default_model_name: gone},")
+    settings = load_environment(write_environment(tmp_path, endpoint=own, without=["models"]))
+    one = ArchiveContents(models=("one",), ensembles=(), backends=frozenset())
+    [problem] = check_archives(settings, {"a": one, "b": one})
+    assert problem.field == "endpoints[0].variants[1].container.default_model_name"
+
+
 def test_a_default_model_that_is_no_folder_of_the_archive_is_refused(tmp_path: Path) -> None:
     for contents in (archive("both", "one", ensembles=("both",)), archive("one")):
         [problem] = check_archives(single(tmp_path, "gone"), contents)

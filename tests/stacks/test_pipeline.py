@@ -145,7 +145,8 @@ def test_neither_a_changed_model_nor_another_number_of_assets_changes_the_pipeli
     export = next(path for path in (models / "digits-onnx").rglob("*.py"))
     export.write_text(f"{export.read_text()}\n# changed\n")
     environments = tmp_path / "environments"
-    shutil.copytree(other.folder.parent / "environments", environments)
+    for name in ("environments", "images"):
+        shutil.copytree(other.folder.parent / name, tmp_path / name)
     dev = (environments / "dev.yaml").read_text()
     assert "retain: " in dev
     turned = dev.replace("retain: false", "retain: true") if "retain: false" in dev else dev.replace("true", "false", 1)

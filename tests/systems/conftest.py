@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import copytree
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -97,7 +98,7 @@ def of_dev(name: str) -> str:
     """An endpoint as the committed environment dev has it, as an item of a list in YAML."""
     dev = yaml.safe_load((REPOSITORY / "environments" / "dev.yaml").read_text())
     [found] = [each for each in dev["endpoints"] if each["name"] == name]
-    return yaml.safe_dump([found])
+    return indent(yaml.safe_dump([found]), "  ")
 
 
 def system_project(root: Path, *, local: str, needs: Sequence[str] = ENVIRONMENTS) -> Project:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import re
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 
 import click
 import pytest
@@ -167,8 +169,15 @@ def test_models_without_a_folder_are_named_with_every_place_in_the_file(settings
     ]
 
 
+@pytest.mark.parametrize(
+    ("mode", "served"),
+    [
+        ("multi-model", "models: [double]"),
+        ("single-model", "variants: [{name: a, model: double, weight: 1}, {name: b, model: other, weight: 1}]"),
+    ],
+)
 def test_a_model_that_the_local_triton_cannot_load_is_refused_before_anything_is_deployed(
-    account: Account, home: Path, monkeypatch: pytest.MonkeyPatch
+    account: Account, home: Path, monkeypatch: pytest.MonkeyPatch, mode: str, served: str
 ) -> None:
     folder = write_double(home)
     for file, old, new in (("recipe.yaml", "python", "other"), ("double/config.pbtxt", '"python"', '"fil"')):
@@ -176,12 +185,14 @@ def test_a_model_that_the_local_triton_cannot_load_is_refused_before_anything_is
     head, _, digits = FILE.read_text().partition("endpoints:\n")
     environment = home / "environments/local.yaml"
     environment.parent.mkdir()
-    environment.write_text(f"{head}endpoints:\n{digits.replace('[digits-onnx, digits-ensemble]', '[double]')}")
+    copytree(folder, folder.with_name("other"))
+    endpoint = re.sub(r"(?s)models: \[.*?\n(?=    timeouts)", f"{served}\n", digits.replace("multi-model", mode))
+    environment.write_text(f"{head}endpoints:\n{endpoint}")
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(home))
     result = CliRunner().invoke(deploy.deploy_command, [])
     assert isinstance(result.exception, InputError)
-    (problem,) = result.exception.problems
-    assert problem.field == "endpoints[0].models"
+    problem = result.exception.problems[0]
+    assert problem.field == f"endpoints[0].{served.partition(':')[0]}"
     assert problem.found.startswith("double, and the local Triton has no backend fil: its load would fail here")
     assert account.there == set()
 

@@ -80,12 +80,12 @@ def check_archives(
                 )
                 findings += _check_called(endpoint=endpoint, found=known[model], model=model, location=location)
         findings += _check_dali(endpoint=endpoint, contents=known, location=(*place, "container", "additional_args"))
-        for fleet in endpoint.fleets:
+        for number, fleet in enumerate(endpoint.fleets):
             named = {name for entry in fleet.models for name in (archives or {}).get(entry, (entry,))}
             own = {name: found for name, found in known.items() if name in named}
-            findings += _check_default_model(
-                endpoint=fleet, contents=own, location=(*place, "container", "default_model_name")
-            )
+            own_container = bool(endpoint.variants) and endpoint.variants[number].container is not None
+            where = (*place, *(("variants", number) if own_container else ()), "container", "default_model_name")
+            findings += _check_default_model(endpoint=fleet, contents=own, location=where)
         if endpoint.variants:
             findings += _check_requests(known, location=(*place, "variants"))
     return with_lines(findings, file or Path("environments") / f"{environment.environment}.yaml")

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from tritonstack.catalogue.releases import minor_version
 from tritonstack.engines.export_step import Arrays, EngineWork, PlannedEngine
 from tritonstack.engines.gpu_step import read_result, take_file
-from tritonstack.engines.trtexec import INT64_TENSORS_SINCE, PLAN
+from tritonstack.engines.trtexec import PLAN
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.lint.onnx_graph import GraphTensor
 from tritonstack.models.manifest import EngineEntry, EngineTensor, Manifest, Places, engine_manifest_name
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.programs import Report
+from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
 from tritonstack.models.staging import finish
 
 PRINTED = 5e-6

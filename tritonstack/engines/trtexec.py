@@ -12,7 +12,7 @@ from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
 from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options
 from tritonstack.catalogue.releases import minor_version
 from tritonstack.errors import InputError, Problem, refuse
-from tritonstack.models.runtime_options import Engine, Shape
+from tritonstack.models.runtime_options import INT64_TENSORS_SINCE, Engine, Shape
 from tritonstack.naming import Platform
 
 if TYPE_CHECKING:  # synthesis imports this module, and NumPy alone is a twentieth of it
@@ -184,10 +184,6 @@ def _spelt(name: str, shape: Shape) -> str:
 
 TYPES = ("float16", "float32", "int8", "uint8", "int32", "int64", "bool")
 """The types that an input of an engine may have (NumPy's names; TensorRT has no others that NumPy has too)."""
-
-INT64_TENSORS_SINCE = 10
-"""Before TensorRT 10 an engine's tensor is INT32 where the graph's is INT64. trtexec then reads a file of twice the
-size without a word, and half of it (``loadFromFile`` in samples/common/sampleUtils.cpp of NVIDIA/TensorRT)."""
 
 
 JOB, GRAPH, PLAN = "job.json", "model.onnx", "model.plan"

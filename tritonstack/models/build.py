@@ -39,7 +39,7 @@ def refuse_errors_of_environment(
     """
     places, choice = places or Places.of_project(), choice_of(environment)
     found: dict[Finding, None] = {}
-    for endpoint in environment.endpoints:
+    for endpoint in (fleet for each in environment.endpoints for fleet in each.fleets):
         for source in chain.from_iterable(sources_of(entry, places.repositories, choice) for entry in endpoint.models):
             if models and not {source.name, source.folder.name} & set(models):
                 continue

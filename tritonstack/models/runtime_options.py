@@ -10,6 +10,10 @@ from tritonstack.adapters import ClosedModel, InsidePath
 
 Shape = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
 
+INT64_TENSORS_SINCE = 10
+"""Before TensorRT 10 an engine's tensor is INT32 where the graph's is INT64. trtexec then reads a file of twice the
+size without a word, and half of it (``loadFromFile`` in samples/common/sampleUtils.cpp of NVIDIA/TensorRT)."""
+
 Precision = Literal["fp16", "fp32", "bf16", "int8", "graph"]
 
 

@@ -34,7 +34,7 @@ class BenchTarget:
 
 
 def find_target(client: ModelClient, session: Any, *, name: str) -> BenchTarget:
-    """The target of a name. Raises what ``ModelClient.target`` raises."""
+    """The target of a name. Raises what ``ModelClient.target`` and :func:`describe_endpoint` raise."""
     call = client.target(name)
     target = BenchTarget(name=name, release=client.resolve(name), call=call)
     try:
@@ -53,10 +53,18 @@ def find_target(client: ModelClient, session: Any, *, name: str) -> BenchTarget:
 
 
 def describe_endpoint(sagemaker: Any, endpoint: str) -> tuple[Any, Any, Any]:
-    """An endpoint, its configuration's production variant, and that variant's model, as SageMaker describes them."""
+    """An endpoint, its configuration's production variant, and that variant's model, as SageMaker describes them.
+
+    Raises InputError where several variants share the requests.
+    """
     described = sagemaker.describe_endpoint(EndpointName=endpoint)
     config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
-    variant = config["ProductionVariants"][0]
+    variant, *others = config["ProductionVariants"]
+    if others:
+        names = ", ".join(each["VariantName"] for each in config["ProductionVariants"])
+        allowed = "one variant: what is measured is one model on one fleet"
+        advice = "Give a variant's model an endpoint of its own while it is measured."
+        raise InputError([Problem(field=endpoint, found=f"requests shared by {names}", allowed=allowed, advice=advice)])
     return described, variant, sagemaker.describe_model(ModelName=variant["ModelName"])
 
 

@@ -263,7 +263,7 @@ def scaling_target(
     on its own instance type.
 
     Raises:
-        InputError: no such endpoint, none or several on the type, or nothing was measured on it.
+        InputError: no such endpoint, one with variants, none or several on the type, or nothing was measured on it.
         LimitMissedError: nothing that was measured on the type keeps the limit.
     """
     if endpoint is None:
@@ -275,6 +275,10 @@ def scaling_target(
             file=file, field="--endpoint", found=endpoint, allowed=listing(names), advice=nearest(endpoint, names)
         )
         raise InputError([problem])
+    if found.variants:
+        shared = f"{endpoint}, whose requests {len(found.variants)} variants share"
+        allowed = "an endpoint with one variant: the load that is sized for is one fleet's"
+        raise InputError([Problem(file=file, field="--endpoint", found=shared, allowed=allowed)])
     return found, _best_on(found, table=table, file=file)
 
 
@@ -289,7 +293,7 @@ def _cheapest(table: CapacityTable) -> CapacityRow:
 
 def _by_row(row: CapacityRow, *, environment: Environment, file: str) -> tuple[Endpoint, CapacityRow]:
     type_ = row.measurement.instance_type
-    fit = [endpoint for endpoint in environment.endpoints if endpoint.instance_type == type_]
+    fit = [each for each in environment.endpoints if each.instance_type == type_ and not each.variants]
     if len(fit) == 1:
         return fit[0], row
     if fit:

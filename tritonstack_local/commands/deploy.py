@@ -94,7 +94,7 @@ def refuse_unloadable(served: Served, *, file: Path) -> None:
     problems = [
         Problem(
             file=str(file),
-            location=("endpoints", index, "models"),
+            location=("endpoints", index, "variants" if endpoint.variants else "models"),
             found=f"{model}, and {skipped}: its load would fail here, and the deployment with it",
             allowed="models whose backends the local Triton has",
             advice=f"take {model} out of this environment; an endpoint in an account loads it, and the verification "

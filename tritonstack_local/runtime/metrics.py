@@ -232,8 +232,7 @@ class FleetMetrics:
         complete = sorted(number for number in self._gauges if ended or number < now)
         gauges = [datum for number in complete for datum in self._gauge_data(number, self._gauges.pop(number))]
         minutes, self._minutes = self._minutes, {}
-        oldest = now - 4
-        self._recent = [part for part in self._recent if part[0] >= oldest]
+        self._recent = [part for part in self._recent if part[0] >= now - 4]
         self._recent += [(number, minute.model_latency) for number, minute in minutes.items()]
         counted = [datum for number, minute in sorted(minutes.items()) for datum in self._data(number, minute)]
         return counted + gauges
@@ -251,15 +250,16 @@ class FleetMetrics:
 
     def _data(self, number: int, minute: Minute) -> Iterator[tuple[str, dict[str, Any]]]:
         stamp = datetime.fromtimestamp(number * 60, tz=UTC)
-        common = {"Timestamp": stamp, "Dimensions": self.dimensions.of_endpoint()}
-        invoked = list(self._invocation_data(minute))
-        for datum in invoked:
-            yield aws_names.SAGEMAKER, {**datum, **common}
-        for datum in invoked:
-            yield aws_names.SAGEMAKER, {**datum, "Timestamp": stamp, "Dimensions": self.dimensions.of_fleet()}
+        # Concurrency is of high resolution: in the 10 seconds in which it is taken, which happens every 5.
+        fine = datetime.fromtimestamp(min(int(self._clock() // 10), number * 6 + 5) * 10, tz=UTC)
+        of_endpoint = self.dimensions.of_endpoint()
+        for dimensions in (of_endpoint, self.dimensions.of_fleet()):
+            for datum in self._invocation_data(minute):
+                time = fine if datum["MetricName"] == aws_names.CONCURRENT_REQUESTS_PER_MODEL else stamp
+                yield aws_names.SAGEMAKER, {**datum, "Timestamp": time, "Dimensions": dimensions}
         for name, histogram in minute.durations.items():
             for datum in _distribution(name, histogram):
-                yield aws_names.SAGEMAKER, {**datum, **common}
+                yield aws_names.SAGEMAKER, {**datum, "Timestamp": stamp, "Dimensions": of_endpoint}
 
     def _invocation_data(self, minute: Minute) -> Iterator[dict[str, Any]]:
         count = minute.invocations

@@ -105,3 +105,11 @@ def test_a_single_model_endpoint_has_the_only_ensemble_named_and_a_container_by_
     )
     assert by_itself == {"default-model"}
     assert of_settings == set()
+
+
+def test_a_calibration_cache_is_a_file_of_the_folder_and_not_of_an_export(tmp_path: Path) -> None:
+    folder = _net(tmp_path)
+    recipe = ENGINE.replace("engine: {", "engine: {precision: int8, calibration_cache: net/1/c.cache, ")
+    (folder / "recipe.yaml").write_text(recipe.replace("[net/1/model.onnx]", "[net/1/model.onnx, net/1/c.cache]"))
+    found = [finding.found for finding in lint_folder(folder) if finding.rule == "recipe-file"]
+    assert found == ["engine.calibration_cache: no file net/1/c.cache"]

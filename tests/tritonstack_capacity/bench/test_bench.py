@@ -13,6 +13,7 @@ import pytest
 from tests.client.fakes import Request, client_error, echo, error_reply
 from tests.tritonstack_capacity.bench.world import (
     SHORT,
+    DescribedSageMaker,
     Told,
     World,
     busy_but_once,
@@ -29,10 +30,20 @@ from tritonstack_capacity.bench.load import Users
 from tritonstack_capacity.bench.one_model import OneModel
 from tritonstack_capacity.bench.results_folder import read_results
 from tritonstack_capacity.bench.settings import BenchSettings
-from tritonstack_capacity.bench.subject import Subject
+from tritonstack_capacity.bench.subject import Subject, describe_endpoint
 
 COMMAND = ("tritonstack", "capacity", "bench", "bert/bert")
 NAMES = ("bert/bert", "bert/small")
+
+
+def test_an_endpoint_whose_requests_two_variants_share_is_refused() -> None:
+    class Shared(DescribedSageMaker):
+        def describe_endpoint_config(self, *, EndpointConfigName: str) -> dict[str, Any]:  # noqa: N803
+            [one] = super().describe_endpoint_config(EndpointConfigName=EndpointConfigName)["ProductionVariants"]
+            return {"ProductionVariants": [one, {**one, "VariantName": "other"}]}
+
+    with pytest.raises(InputError, match=r"prod-bert.*\n.*requests shared by g4dn-xlarge, other"):
+        describe_endpoint(Shared(), "prod-bert")
 
 
 def bench(found: World, settings: BenchSettings, folder: Path) -> Bench:

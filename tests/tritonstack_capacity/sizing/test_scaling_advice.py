@@ -236,3 +236,11 @@ def test_a_type_that_misses_the_limit_is_no_wrong_input(tmp_path: Path) -> None:
         target(table_of(*ROWS), environment(tmp_path, OTHER), endpoint="served0")
     assert missed.value.problem.found == f"nothing within 100 ms on {OTHER}; the fastest is slow, 500 ms"
     assert missed.value.exit_code == 1
+
+
+def test_a_load_that_two_variants_share_is_no_fleets_and_refused(tmp_path: Path) -> None:
+    variants = "variants: [{name: a, model: a, weight: 1}, {name: b, model: b, weight: 1}]"
+    text = endpoint_text(name="ab").replace("multi-model", "single-model").replace("models: [a]", variants)
+    served = load_environment(written(tmp_path, f"{HEAD}endpoints:\n{text}"))
+    assert refusal(table_of(*ROWS), served, endpoint="ab").found == "ab, whose requests 2 variants share"
+    assert refusal(table_of(*ROWS), served).found.startswith(f"no endpoint on {LARGE}")

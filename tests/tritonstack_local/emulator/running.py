@@ -7,6 +7,7 @@ import http.client
 import io
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -34,11 +35,16 @@ IMAGE = "301217895009.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.
 
 
 def free_port() -> int:
-    """A TCP port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port that is free, below those that the system gives to others: nobody takes it before it is listened on.
+
+    Each process of a test run draws from a thousand of its own.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    while True:
+        port = random.randrange(20000 + 1000 * worker, 21000 + 1000 * worker)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def measured(folder: Path) -> dict[str, str]:

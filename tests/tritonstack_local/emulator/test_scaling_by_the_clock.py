@@ -211,6 +211,7 @@ def test_a_schedule_during_an_update_moves_the_limits_at_once_and_the_count_afte
         return found["MinCapacity"], variant["DesiredInstanceCount"]
 
     assert state() == (3, 1)
+    scaling.register_scalable_target(**target(name), MinCapacity=3)  # the same limits: what is due stays so
     fleets.report(name, f"{name}-2", "in_service")
     fleets.advance(0)
     assert state() == (3, 3)

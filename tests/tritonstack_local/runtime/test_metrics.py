@@ -103,6 +103,19 @@ def test_latencies_are_microseconds_near_what_was_measured_and_counts_are_by_ins
     assert "ModelCacheHit" not in found, "of a single-model endpoint"
 
 
+def test_concurrency_is_in_the_ten_seconds_of_its_requests_as_the_alarm_of_its_policy_is() -> None:
+    clock = Clock()
+    metrics, begun, periods = recorded(clock=clock), clock.now, []
+    for asked, taken in ((0, 0), (10, 15), (38, 41)):  # seconds; when the last is taken, its minute is over
+        clock.now = begun + asked
+        call(metrics)
+        clock.now = begun + taken
+        found = by_name(metrics, ENDPOINT)
+        periods.append(found["ConcurrentRequestsPerModel"]["Timestamp"].timestamp() - begun)
+        assert found["Invocations"]["Timestamp"].timestamp() % 60 == 0
+    assert periods == [0, 10, 30]
+
+
 def test_loading_times_are_written_with_microseconds() -> None:
     metrics = recorded()
     metrics.model_downloaded(0.5)

@@ -15,9 +15,7 @@ from tritonstack.models.lint.tensors import fed_by_triton
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.manifest import EngineEntry, EngineTensor, engine_manifest_name
 from tritonstack.models.model_config import Tensor
-
-KEEPS_INT64_SINCE = 10
-"""The first TensorRT whose engines have INT64 inputs and outputs; before it the parser makes INT32 of them."""
+from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
 
 
 def check_engine(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -106,7 +104,7 @@ def _integers(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if release is None or release.tensorrt is None or graph is None:
         return
     version = release.tensorrt
-    keeps = int(version.split(".")[0]) >= KEEPS_INT64_SINCE
+    keeps = int(version.split(".")[0]) >= INT64_TENSORS_SINCE
     wide = {tensor.name for tensor in (*graph.inputs, *graph.outputs) if tensor.datatype == "INT64"}
     wanted = "INT64" if keeps else "INT32"
     for tensor in (*model.config.inputs, *model.config.outputs):

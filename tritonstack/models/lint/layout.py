@@ -233,7 +233,8 @@ def _files(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
     if recipe.engine is not None and recipe.engine.calibration_cache is not None:
         wanted["engine.calibration_cache"] = recipe.engine.calibration_cache
     for field, name in wanted.items():
-        if name not in produced and not (view.root / name).is_file():
+        exported = name in produced and field != "engine.calibration_cache"  # which trtexec reads in the folder
+        if not exported and not (view.root / name).is_file():
             yield _at(view, "recipe-file", f"{field}: no file {name}", "a file of the model folder")
     for used in recipe.uses:
         for model in used.models:

@@ -174,10 +174,10 @@ class ScalableTargets:
         merged = {"CreationTime": clock.now(), **(before or {}), **request}
         if merged["MinCapacity"] > merged["MaxCapacity"]:
             raise _refused("Maximum capacity cannot be less than minimum capacity", "RegisterScalableTarget")
-        merged["ScalableTargetARN"] = (
-            f"arn:aws:application-autoscaling:{get_region()}:{get_account_id()}:scalable-target/{zlib.crc32(repr(_key(request)).encode()):08x}"
-        )
-        merged["_limits_changed"] = before is None or any(merged[name] != before[name] for name in _LIMITS)
+        arn = f"arn:aws:application-autoscaling:{get_region()}:{get_account_id()}:scalable-target"
+        merged["ScalableTargetARN"] = f"{arn}/{zlib.crc32(repr(_key(request)).encode()):08x}"
+        if before is None or any(merged[name] != before[name] for name in _LIMITS):
+            merged["_limits_changed"] = True  # and stays so until the count has followed
         self._targets[_key(request)] = merged
         return {"ScalableTargetARN": merged["ScalableTargetARN"]}
 
