@@ -85,8 +85,8 @@ def test_a_tiny_bert_is_measured_on_the_cpu_by_the_same_code(tmp_path: Path) -> 
     """By a device that PyTorch does not know it is seen that the stand-in does what it is told."""
     scenario = bert_large_scenario(ON_CPU, size="tiny")
     repeats = Repeats(turns=1, users=4)
-    found = measure(scenario.ways, repeats=repeats, folder=tmp_path)
-    assert [one.way for one in found] == ["plain", "dynamic batching", "two instances", "both"]
+    assert [way.name for way in scenario.ways] == ["plain", "dynamic batching", "two instances", "both"]
+    found = measure(scenario.ways[:2], repeats=repeats, folder=tmp_path)
     batches = {one.way: one.load.mean_batch for one in found if one.load is not None}
     assert batches["plain"] == pytest.approx(1.0)
     assert (batches["dynamic batching"] or 0) > 1.5

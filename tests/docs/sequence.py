@@ -15,7 +15,7 @@ from tests.docs.pages import SHELL, CodeBlock
 from tests.docs.registry import Entry
 from tests.e2e.project import PROGRAM, REPOSITORY
 
-INTERRUPTED_AFTER_SECONDS = 8
+INTERRUPTED_AFTER_SECONDS = 6
 SHARED = (".envs", "node_modules")
 """What a copy of the checkout need not make anew."""
 NO_SETUP = "import sys\n\nprint('set up already:', *sys.argv[1:])\n"
