@@ -12,6 +12,7 @@ from tests.config.environment_file import write_environment
 from tests.models.folders import write, write_double
 from tests.models.lint.onnx_files import node, write_graph
 from tritonstack.cli.root import root
+from tritonstack.config import load_environment
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
 from tritonstack.models.manifest import Manifest
 
@@ -67,6 +68,22 @@ def test_an_onnx_file_becomes_a_folder_that_builds_and_an_endpoint_serves(projec
     assert built.exit_code == 0, built.output
     assert manifest(project, "iris").figures["sample_difference"] < 1e-6
     assert not list((project / "model_repos").glob(".*"))
+
+
+def test_a_model_becomes_the_second_variant_of_an_endpoint_that_serves_one(project: Path) -> None:
+    environments = project / "environments"
+    file = write_environment(environments, header="builds: {size: tiny}", endpoint="mode: single-model")
+    write(project / "pair", {f"{name}/1/model.onnx": "" for name in "ab"})
+    write_graph(project / "pair/a/1/model.onnx", _relu())
+    write_graph(project / "pair/b/1/model.onnx", _relu())
+    several = run("add", "pair", "--variant", "candidate")
+    assert "2 models" in str(several.exception)
+    done = run("add", "pair/a", "--name", "relu", "--variant", "candidate")
+    assert done.return_value == 0, done.output
+    assert "endpoint digits serves it: variants current and candidate, whose weight 0" in done.stdout
+    assert "invoke relu --input model_repos/relu/sample/request.json --variant candidate" in done.stdout
+    [endpoint] = load_environment(file).endpoints
+    assert [(each.model, each.weight) for each in endpoint.variants] == [("digits-onnx", 1), ("relu", 0)]
 
 
 def test_a_folder_that_is_there_is_never_overwritten(project: Path) -> None:

@@ -37,6 +37,24 @@ def test_models_come_behind_those_that_are_listed_and_nothing_else_changes(
     assert file.read_text() == text.replace("MODELS", expected)
 
 
+@pytest.mark.parametrize(
+    ("written", "rest"),
+    [("models: [digits-onnx]   # one", "   # one"), ("models:\n      - digits-onnx\n\n    # below", "\n\n    # below")],
+)
+def test_a_variant_takes_the_place_of_the_list_with_the_model_that_is_there(
+    tmp_path: Path, written: str, rest: str
+) -> None:
+    file = tmp_path / "local.yaml"
+    file.write_text(environment_text(endpoint="mode: single-model\nmodels: MODELS").replace("models: MODELS", written))
+    before = file.read_text()
+    assert endpoint_for_models(file, name=None, as_variant=True)[1].name == "digits"
+    model_entries(file, endpoint="digits", models=["iris"], variant="new").write()
+    lines = "- {name: current, model: digits-onnx, weight: 1}\n      - {name: new, model: iris, weight: 0}"
+    assert file.read_text() == before.replace(written, f"variants:\n      {lines}{rest}")
+    with pytest.raises(InputError, match=r"(?s)digits with two variants.*`mode: single-model` and"):
+        endpoint_for_models(file, name="digits", as_variant=True)
+
+
 def test_a_list_that_other_places_share_is_not_changed(tmp_path: Path) -> None:
     text = environment_text(endpoint="models: &all [digits-onnx]")
     other = (
@@ -56,9 +74,9 @@ def test_the_endpoint_is_the_named_one_or_the_only_one_that_takes_several_models
     with pytest.raises(InputError, match=r"(?s)no endpoint digit\b.*--endpoint with one of digits"):
         endpoint_for_models(file, name="digit")
     write_environment(tmp_path, endpoint="mode: single-model")
-    with pytest.raises(InputError, match="endpoints that serve one model: digits"):
+    with pytest.raises(InputError, match="no endpoint with `mode: multi-model`"):
         endpoint_for_models(file, name=None)
-    with pytest.raises(InputError, match="endpoint digits in single-model mode"):
+    with pytest.raises(InputError, match=r"(?s)endpoint digits in single-model mode.*or --variant NAME"):
         endpoint_for_models(file, name="digits")
 
 

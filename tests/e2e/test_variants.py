@@ -148,17 +148,7 @@ def test_the_command_line_deploys_two_variants_that_respond_from_their_caches_an
     assert {responded(4.0)[1] for _ in range(4)} == {104.0}  # what was not asked before is run
 
     project.write("request.json", body(3.0).decode())
-    asked = (
-        "invoke",
-        f"{DEPLOYED}/plus-2",
-        "--input",
-        "request.json",
-        "-e",
-        DEPLOYED,
-        "--local",
-        "--json",
-        "--variant",
-    )
+    asked = f"invoke {DEPLOYED}/plus-2 --input request.json -e {DEPLOYED} --local --json --variant".split()
     for written in ("candidate", "candidate-g4dn-xlarge"):
         answered = json.loads(project.run(*asked, written).stdout)
         assert (answered["variant"], answered["outputs"][0]["data"]) == ("candidate-g4dn-xlarge", [5.0])

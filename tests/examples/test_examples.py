@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.engines import EngineProject
 from tests.e2e.project import Project
 from tests.examples.installing import REPOSITORY, Installed
+from tritonstack.naming import ArchiveName, Platform
 from tritonstack_local.aws import LocalAws
 
 EXAMPLES = REPOSITORY / "examples"
-NAMES = ("bring-your-own", "own-role-and-image", "pipeline", "two-regions")
+NAMES = ("bring-your-own", "int8-engine", "own-role-and-image", "pipeline", "two-regions")
 FILE = "ranker.0123456789abcdef.tar.gz"
 TRIPLES = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [3.0]}]}
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -175,6 +177,18 @@ def test_an_endpoint_runs_under_a_role_of_ones_own_and_the_local_aws_builds_no_i
     assert "/cdk-hnb659fds-container-assets-123456789012-us-east-1:" in image
     log = (home.root / ".local/logs/emulator.log").read_text()
     assert "is not built: the local AWS serves with its own Triton" in log
+
+
+@pytest.mark.long
+def test_an_engine_in_int8_is_built_by_the_deployment_and_recognises_the_digit(
+    home: Project, installed: Installed, local_aws: LocalAws
+) -> None:
+    Example("int8-engine", home=home, installed=installed, aws=local_aws).deploy("digits/*")  # and verifies a response
+    deployed, model = EngineProject(home, local_aws, "digits"), "digits-int8"
+    archive = ArchiveName(model=model, digest=deployed.record("engines", model))
+    manifest = deployed.manifest("engines", Platform(release="25.09", gpu="t4"), archive)
+    assert {"--int8", "--fp16"} <= set(manifest["engines"][model]["options"])
+    assert manifest["figures"]["accuracy"] == manifest["figures"]["accuracy_fp32"] >= 0.95
 
 
 def test_every_example_is_tested() -> None:

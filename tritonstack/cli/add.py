@@ -10,8 +10,8 @@ from click.core import ParameterSource
 
 from tritonstack.cli.conventions import LOCAL, environment_option
 from tritonstack.cli.progress import Steps
-from tritonstack.config.model_entries import endpoint_for_models, model_entries
-from tritonstack.errors import InputError, TritonstackError
+from tritonstack.config.model_entries import CURRENT, endpoint_for_models, model_entries
+from tritonstack.errors import InputError, Problem, TritonstackError
 from tritonstack.models.adding.additions import ANSWER, TENSOR_FORM, AddOptions, parse_tensors
 from tritonstack.models.adding.new_folder import Added, refuse_existing, write_folder
 from tritonstack.models.adding.sources import read_source, with_adapter
@@ -29,6 +29,9 @@ from tritonstack.paths import environment_file
 @click.option("--name", help="Name of the model folder. [default: made of the file's name]")
 @environment_option("Name of the environment that shall serve it.")
 @click.option("--endpoint", help="Endpoint that shall serve it. [default: the only multi-model endpoint]")
+@click.option(
+    "--variant", help="Name of a second production variant that serves it beside a single-model endpoint's model."
+)
 @click.option(
     "--input", "inputs", multiple=True, metavar="TENSOR", help=f"Input that the file does not state: {TENSOR_FORM}."
 )
@@ -48,6 +51,7 @@ def command(
     name: str | None,
     environment: str,
     endpoint: str | None,
+    variant: str | None,
     inputs: Sequence[str],
     outputs: Sequence[str],
     image: str | None,
@@ -68,12 +72,15 @@ def command(
         tokenizer=tokenizer,
     )
     context = click.get_current_context()
-    explicit = endpoint is not None or context.get_parameter_source("environment") is ParameterSource.COMMANDLINE
+    named = context.get_parameter_source("environment") is ParameterSource.COMMANDLINE
+    explicit = named or (endpoint, variant) != (None, None)
     places, file = Places.of_project(), environment_file(environment)
-    serving = _serving(file, endpoint, explicit=explicit)
+    serving = _serving(file, endpoint, explicit=explicit, as_variant=variant is not None)
     name_of_endpoint, target = serving if isinstance(serving, tuple) else (None, None)
     with Steps().step(f"add {source}") as step, read_source(source, options, places=places, report=step.say) as found:
         refuse_existing(found, places.repositories)
+        if variant is not None and len(found) > 1:
+            raise InputError([Problem(field="--variant", found=f"{len(found)} models", allowed="one model")])
         adapted = [with_adapter(each, options) for each in found]
         added = [write_folder(each, places=places, target=target, report=step.say) for each in adapted]
         step.end_with(
@@ -82,7 +89,7 @@ def command(
     ready = [each for each in added if each.failure is None]
     lines = [line for each in added for line in _written(each)]
     if ready and name_of_endpoint is not None:
-        lines += _serve(file, name_of_endpoint, [each.addition.name for each in ready])
+        lines += _serve(file, name_of_endpoint, [each.addition.name for each in ready], variant)
     elif ready:
         lines.append(f"Not put onto an endpoint:\n{serving}")
     click.echo("\n".join(lines))
@@ -90,17 +97,17 @@ def command(
         if each.failure is not None:
             click.echo("\n".join(_unfinished(each, each.failure)), err=True)
     if ready:
-        click.echo("\n".join(_next(ready, environment, is_served=name_of_endpoint is not None)))
+        click.echo("\n".join(_next(ready, environment, variant, is_served=name_of_endpoint is not None)))
     return max((each.failure.exit_code for each in added if each.failure), default=0)
 
 
-def _serving(file: Path, endpoint: str | None, *, explicit: bool) -> tuple[str, Target] | InputError:
+def _serving(file: Path, endpoint: str | None, *, explicit: bool, as_variant: bool) -> tuple[str, Target] | InputError:
     """The endpoint that shall serve what is added, or why the environment has none.
 
     Raises InputError where the user named an environment or an endpoint that cannot serve it.
     """
     try:
-        settings, found = endpoint_for_models(file, name=endpoint)
+        settings, found = endpoint_for_models(file, name=endpoint, as_variant=as_variant)
     except InputError as error:
         if explicit:
             raise
@@ -108,15 +115,17 @@ def _serving(file: Path, endpoint: str | None, *, explicit: bool) -> tuple[str, 
     return found.name, Target.of_endpoint(found, settings.environment)
 
 
-def _serve(file: Path, endpoint: str, models: Sequence[str]) -> Iterator[str]:
+def _serve(file: Path, endpoint: str, models: Sequence[str], variant: str | None) -> Iterator[str]:
     """Put models onto an endpoint; what was changed, or what is to be changed by hand."""
-    entries = model_entries(file, endpoint=endpoint, models=models)
+    entries = model_entries(file, endpoint=endpoint, models=models, variant=variant)
     try:
         entries.write()
     except InputError as error:
         yield f"Not put onto an endpoint; write into {shown(file)}: {entries.by_hand}\n{error}"
     else:
         change = f"models + {', '.join(entries.added)}" if entries.added else "models has it already"
+        if variant is not None:
+            change = f"variants {CURRENT} and {variant}, whose weight 0 is for requests that name it alone"
         yield f"{shown(file)}\n  endpoint {endpoint} serves it: {change}"
 
 
@@ -157,7 +166,7 @@ def _unfinished(added: Added, failure: TritonstackError) -> Iterator[str]:
     yield f"  do:      {added.remedy}"
 
 
-def _next(added: Sequence[Added], environment: str, *, is_served: bool) -> Iterator[str]:
+def _next(added: Sequence[Added], environment: str, variant: str | None, *, is_served: bool) -> Iterator[str]:
     """The commands that come next."""
     names = " ".join(each.addition.name for each in added)
     yield "Next:"
@@ -167,6 +176,7 @@ def _next(added: Sequence[Added], environment: str, *, is_served: bool) -> Itera
         yield "  tritonstack local deploy"
         for each in added:
             request = shown(each.folder / each.addition.request_file)
-            yield f"  tritonstack invoke {each.addition.name} --input {request}"
+            named = f" --variant {variant}" if variant else ""
+            yield f"  tritonstack invoke {each.addition.name} --input {request}{named}"
     else:
         yield f"  tritonstack build {names} -e {environment}"

@@ -1,9 +1,9 @@
-"""Adds models to an endpoint's ``models`` in the text of an environment file: comments, order and quotes stay."""
+"""Adds models to an endpoint in the text of an environment file, whose comments, order and quotes stay."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,13 @@ class ModelEntries:
     endpoint: str
     added: tuple[str, ...]  # those that it lacked
     text: str | None  # the file's content with them; None where it cannot be changed without changing anything else
+    variant: str | None = None  # the production variant that serves it beside the endpoint's one model
 
     @property
     def by_hand(self) -> str:
         """What a person writes into the file."""
-        return f"{', '.join(self.added)} at the end of `models:` of endpoint {self.endpoint}"
+        where = "at the end of `models:`" if self.variant is None else f"as {self.variant} of two `variants:`"
+        return f"{', '.join(self.added)} {where} of endpoint {self.endpoint}"
 
     def write(self) -> None:
         """Change the file. Raises :class:`InputError` where its settings would break a rule, or the text is None."""
@@ -42,51 +44,61 @@ class ModelEntries:
         write_text(self.file, self.text)
 
 
-def endpoint_for_models(file: Path, *, name: str | None) -> tuple[Environment, Endpoint]:
+def endpoint_for_models(file: Path, *, name: str | None, as_variant: bool = False) -> tuple[Environment, Endpoint]:
     """The environment, and its endpoint that takes models: ``name``, else the only one in multi-model mode.
 
-    An environment with ``endpoints: []`` gives the endpoint that :func:`model_entries` writes. Raises
-    :class:`InputError` where the file is wrong, has no such endpoint, or has several to choose from.
+    ``as_variant``: one in single-model mode, which takes the model as its second variant. An environment with
+    ``endpoints: []`` gives the endpoint that :func:`model_entries` writes. Raises :class:`InputError` where the file is
+    wrong, has no such endpoint, or has several to choose from.
     """
-    if _has_no_endpoint(file):
+    if not as_variant and _has_no_endpoint(file):
         text = _with_endpoint(file.read_bytes().decode(), name or NEW_NAME, ("model",))
         environment = load_environment(file, text=text)
         return environment, environment.endpoints[0]
     environment = load_environment(file)
     known = {endpoint.name: endpoint for endpoint in environment.endpoints}
-    taking = [endpoint.name for endpoint in environment.endpoints if endpoint.multi_model]
+    taking = [name for name, each in known.items() if each.multi_model != as_variant and not each.variants]
     if name in taking or (name is None and len(taking) == 1):
         return environment, known[name or taking[0]]
-    allowed = f"--endpoint with one of {', '.join(taking)}" if taking else "an endpoint with `mode: multi-model`"
+    wanted = "`mode: single-model` and `models`" if as_variant else "`mode: multi-model`"
+    allowed = f"--endpoint with one of {', '.join(taking)}" if taking else f"an endpoint with {wanted}"
     if name is None:
-        found = "several multi-model endpoints" if taking else f"endpoints that serve one model: {', '.join(known)}"
+        found = f"{'several endpoints' if taking else 'no endpoint'} with {wanted}"
     elif name in known:
-        found = f"endpoint {name} in single-model mode, which takes no further model"
-        allowed += ", or by hand a variant beside its model (docs/updates.md, Two variants)"
+        found = f"endpoint {name} {'with two variants' if known[name].variants else f'in {known[name].mode} mode'}"
+        if not as_variant and not known[name].variants:
+            allowed += ", or --variant NAME: a second production variant beside its model"
     else:
         found = f"no endpoint {name}"
     raise InputError([Problem(file=str(file), field="endpoints", found=found, allowed=allowed)])
 
 
-def model_entries(file: Path, *, endpoint: str, models: Sequence[str]) -> ModelEntries:
-    """The change that puts models onto an endpoint of :func:`endpoint_for_models`."""
+def model_entries(file: Path, *, endpoint: str, models: Sequence[str], variant: str | None = None) -> ModelEntries:
+    """The change that puts models, or one as a ``variant``, onto an endpoint of :func:`endpoint_for_models`."""
     text = file.read_bytes().decode()
     if _has_no_endpoint(file):
         after = _with_endpoint(text, endpoint, models)
         return ModelEntries(file=file, endpoint=endpoint, added=tuple(models), text=after)
     document = parse_yaml(text).value
     index = [each.get("name") for each in document["endpoints"]].index(endpoint)
-    has = document["endpoints"][index]["models"]
+    has = document["endpoints"][index].pop("models")
     added = tuple(name for name in dict.fromkeys(models) if name not in has)
-    changed = _inserted(text, index, added) if added else text
+    wanted: dict[str, Any] = {"models": [*has, *added]}
+    if variant is not None:
+        new = {"name": variant, "model": added[0], "weight": 0}  # for requests that name it, until it gets a share
+        wanted = {"variants": [{"name": CURRENT, "model": has[0], "weight": 1}, new]}
+    changed = _inserted(text, index, added, variants=wanted.get("variants", ())) if added else text
     try:
         found = parse_yaml(changed).value if changed is not None else None
     except YamlError:
         found = None
-    document["endpoints"][index] = {**document["endpoints"][index], "models": [*has, *added]}
-    return ModelEntries(file=file, endpoint=endpoint, added=added, text=changed if found == document else None)
+    document["endpoints"][index] |= wanted
+    right = changed if found == document else None
+    return ModelEntries(file=file, endpoint=endpoint, added=added, text=right, variant=variant)
 
 
+CURRENT = "current"
+"""The production variant that an endpoint's model becomes when a second one comes beside it."""
 NEW_NAME = "models"
 _NEW_ENDPOINT = """
   - name: {name}
@@ -111,19 +123,27 @@ def _with_endpoint(text: str, name: str, models: Sequence[str]) -> str:
     return _NO_ENDPOINT.sub(lambda _: f"endpoints:{endpoint}", text, count=1)
 
 
-def _inserted(text: str, index: int, names: Sequence[str]) -> str | None:
-    """The text with the names at the end of the endpoint's list; None where it has no list of its own."""
+def _inserted(text: str, index: int, names: Sequence[str], *, variants: Sequence[Mapping[str, Any]] = ()) -> str | None:
+    """The text with the names at the end of the endpoint's list; None where it has no list of its own.
+
+    ``variants``: stand in place of that list, a line each.
+    """
     root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     endpoints = next((value for key, value in root.value if key.value == "endpoints"), None)
-    own = {key.value: value for key, value in endpoints.value[index].value} if endpoints is not None else {}
-    listed = own.get("models")
+    own = {key.value: (key, value) for key, value in endpoints.value[index].value} if endpoints is not None else {}
+    key, listed = own.get("models", (None, None))
     if not isinstance(listed, yaml.SequenceNode) or not listed.value:
         return None
-    last = listed.value[-1]
+    last, line_end = listed.value[-1], "\r\n" if "\r\n" in text else "\n"
+    if variants:
+        end = (listed if listed.flow_style else last).end_mark.index
+        begins = line_end + " " * (key.start_mark.column + 2)
+        lines = (", ".join(f"{name}: {value}" for name, value in each.items()) for each in variants)
+        inserted = "".join(f"{begins}- {{{line}}}" for line in lines)
+        return f"{text[: key.start_mark.index]}variants:{inserted}{text[end:]}"
     if listed.flow_style:
         place, inserted = last.end_mark.index, "".join(f", {name}" for name in names)
     else:  # a line each, as the last one begins
-        line_end = "\r\n" if "\r\n" in text else "\n"
         begins = text[text.rfind("\n", 0, last.start_mark.index) + 1 : last.start_mark.index]
         end = text.find(line_end, last.end_mark.index)
         place = len(text) if end < 0 else end

@@ -13,6 +13,7 @@ from pydantic import Field, TypeAdapter
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.client.body import Body
+from tritonstack.models.lint.instances import UNLIKE
 from tritonstack.models.model_config import read_config
 from tritonstack_capacity.bench.measuring import DocumentPart, PointPart
 from tritonstack_capacity.bench.settings import BenchSettings
@@ -234,8 +235,25 @@ def where(document: BenchDocument) -> str:
 
 
 def notes(document: BenchDocument) -> list[str]:
-    """What else is known of each result."""
-    return [line for result in document.results for line in _notes(result)]
+    """What else is known of each result, and of models that share an endpoint."""
+    return [*(line for result in document.results for line in _notes(result)), *_unlike(document)]
+
+
+def _unlike(document: BenchDocument) -> Iterator[str]:
+    """Endpoints where a model takes much longer than another, each at the load with its least median."""
+    found: dict[str, dict[str, float]] = {}
+    for result in document.results:
+        of_endpoint = found.setdefault(result.endpoint, {})
+        for median in (point.all.percentiles_ms.get("50") for point in result.points):
+            if median is not None:
+                of_endpoint[result.configuration] = min(median, of_endpoint.get(result.configuration, math.inf))
+    for endpoint, medians in found.items():
+        slow, fast = (pick(medians, key=medians.__getitem__, default="") for pick in (max, min))
+        if slow and medians[slow] >= UNLIKE * medians[fast]:
+            yield (
+                f"{endpoint}: {slow} takes {medians[slow]:.3g} ms (p50) and {fast} {medians[fast]:.3g} ms: requests of "
+                f"{fast} take longer while it computes. Give {slow} an endpoint of its own, or one with models like it."
+            )
 
 
 def _notes(result: ResultPart) -> Iterator[str]:

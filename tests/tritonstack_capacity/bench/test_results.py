@@ -97,6 +97,16 @@ def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
     assert all(f"<li>{line}</li>" in page(document(found)) for line in lines)
 
 
+def test_models_of_very_different_latency_on_one_endpoint_are_noted_at_their_least() -> None:
+    slow = result("slow", point(users=1, per_minute=90, p95=600), point(users=4, per_minute=90, p95=2400))
+    fast, apart = (
+        result("fast", point(users=1, per_minute=1, p95=60), endpoint=name) for name in ("prod-bert", "other")
+    )
+    [note] = notes_of(document(slow, fast))
+    assert note.startswith("prod-bert: slow takes 300 ms (p50) and fast 30 ms: requests of fast take longer")
+    assert notes_of(document(slow, apart, result("none", point(users=1, per_minute=1, p95=None)))) == []
+
+
 SLOW_AND_FAST = (
     point(users=1, per_minute=1000, p95=60),
     point(users=8, per_minute=6000, p95=480),

@@ -249,7 +249,7 @@ def _cache_of(model: ModelView) -> Node | None:
 
 
 UNLIKE = 10
-"""Times another archive's size: a load of the large one takes that much longer, and takes the place of so many."""
+"""Times another archive's size, whose load takes that much longer and evicts so many; also times another's latency."""
 LARGE = 0.05
 """Share of the GPU's memory: of a smaller one twenty fit, and its load neither evicts many nor takes long."""
 
