@@ -37,16 +37,10 @@ ACTIONS: dict[tuple[str, str], str] = {
 
 
 class NotKnownError(Exception):
-    """AWS gave no answer: access denied, throttled, or no response.
-
-    Attributes:
-        found: the reason, one sentence.
-        advice: what to do.
-        permission: the IAM action that is missing, where one is.
-    """
+    """AWS gave no answer: access denied, throttled, or no response."""
 
     def __init__(self, found: str, *, advice: str, permission: str | None = None) -> None:
-        """As the attributes."""
+        """``found``: the reason, one sentence. ``advice``: what to do. ``permission``: the missing IAM action."""
         super().__init__(found)
         self.found = found
         self.advice = advice

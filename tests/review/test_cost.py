@@ -144,7 +144,7 @@ def test_a_rolling_update_adds_a_batch_and_an_untouched_endpoint_nothing() -> No
 def test_a_total_with_an_unknown_part_is_a_lower_bound() -> None:
     found = cost_rows(NO_ENVIRONMENT, environment(serving(), serving(variant=NOBODYS)), prices=PRICES)
     totals = CostTotals.of([each for each in found if each.endpoint])
-    assert totals.idle_after.text == "at least 0.7364 USD/hour, plus 1 unknown"
+    assert totals.idle[1].text == "at least 0.7364 USD/hour, plus 1 unknown"
     assert totals.sentence == "0.00 USD/hour → at least 0.7364 USD/hour, plus 1 unknown"
 
 

@@ -58,12 +58,7 @@ class EndpointUnavailableError(InvokeError):
 
 
 class RequestRefusedError(InvokeError):
-    """SageMaker refused the request itself (ValidationError, AccessDenied, …); a retry would not help.
-
-    Attributes:
-        code: SageMaker's error code.
-        message: SageMaker's message.
-    """
+    """SageMaker refused the request itself (ValidationError, AccessDenied, …); a retry would not help."""
 
     def __init__(self, message: str, *, code: str, place: str) -> None:
         """Takes SageMaker's own code and message."""

@@ -94,19 +94,12 @@ EnginePhase = Literal["engine", "proof"]
 
 
 class EngineFailedError(WorkFailedError):
-    """An engine was not built.
-
-    Attributes:
-        phase: ``proof`` where the plan fails the proof, else ``engine``.
-        reason: one sentence.
-        log_tail: the last lines of the log, oldest first; empty where there are none.
-        link: where the whole log is; empty where there is none.
-    """
+    """An engine was not built: in phase ``proof`` where the plan fails the proof, else in ``engine``."""
 
     def __init__(
         self, *, reason: str, phase: EnginePhase = "engine", log_tail: Sequence[str] = (), link: str = ""
     ) -> None:
-        """Takes the parts of the message."""
+        """``reason``: one sentence. ``log_tail``: last lines of the log, oldest first. ``link``: of the whole log."""
         self.phase, self.reason, self.log_tail, self.link = phase, reason, tuple(log_tail), link
         lines = [reason, *(f"  {line}" for line in self.log_tail), *([f"  log: {link}"] if link else [])]
         super().__init__("\n".join(lines))

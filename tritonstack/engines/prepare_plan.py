@@ -86,15 +86,10 @@ class PrepareFailedError(TritonstackError):
     """Some archives are missing after a run.
 
     Exit code 2 where every failure is wrong input, else 1. The message's last lines are one for each failure.
-
-    Attributes:
-        failures: what failed.
-        left: archives given up since another failed.
-        summary: finished archives, which stay.
     """
 
     def __init__(self, failures: Sequence[Failure], *, left: Sequence[ArchiveName], summary: PrepareSummary) -> None:
-        """Takes at least one failure, or something that was given up."""
+        """``left``: archives given up since another failed. ``summary``: finished archives, which stay."""
         self.failures, self.left, self.summary = tuple(failures), tuple(left), summary
         is_input = bool(failures) and all(isinstance(failure.error, InputError) for failure in failures)
         self.exit_code = 2 if is_input else 1

@@ -60,48 +60,39 @@ class CostRow:
 
 @dataclass(frozen=True, kw_only=True)
 class CostTotals:
-    """The sums of some rows, with the fewest and with the most instances."""
+    """The sums of some rows before and after a change, with the fewest and with the most instances."""
 
-    idle_before: Amount
-    idle_after: Amount
-    most_before: Amount
-    most_after: Amount
+    idle: tuple[Amount, Amount]
+    most: tuple[Amount, Amount]
 
     @classmethod
     def of(cls, rows: Sequence[CostRow]) -> CostTotals:
         """Of rows; zero of none."""
-
         old = [each.before for each in rows if each.before is not None]
         new = [each.after for each in rows if each.after is not None]
         return cls(
-            idle_before=total(each.idle for each in old),
-            idle_after=total(each.idle for each in new),
-            most_before=total(each.most for each in old),
-            most_after=total(each.most for each in new),
+            idle=(total(each.idle for each in old), total(each.idle for each in new)),
+            most=(total(each.most for each in old), total(each.most for each in new)),
         )
 
     @property
     def falls(self) -> bool:
         """Whether the cost is known to fall or to stay at both ends."""
-        ends = ((self.idle_before, self.idle_after), (self.most_before, self.most_after))
         return all(
             new.known <= old.known and all(count <= old.unknown.get(name, 0) for name, count in new.unknown.items())
-            for old, new in ends
+            for old, new in (self.idle, self.most)
         )
 
     @property
     def sentence(self) -> str:
         """Both ends, before and after, on one line; once where they are the same."""
-        minimum = moved_text(self.idle_before, self.idle_after)
-        if (self.idle_before, self.idle_after) == (self.most_before, self.most_after):
-            return minimum
-        return f"at minimum {minimum}; at maximum {moved_text(self.most_before, self.most_after)}"
+        minimum, maximum = moved_text(*self.idle), moved_text(*self.most)
+        return minimum if self.idle == self.most else f"at minimum {minimum}; at maximum {maximum}"
 
     @property
     def moved(self) -> str:
         """The ends that change, before and after."""
-        minimum, maximum = (self.idle_before, self.idle_after), (self.most_before, self.most_after)
-        ends = {"": minimum} if minimum == maximum else {"at minimum ": minimum, "at maximum ": maximum}
+        ends = {"": self.idle} if self.idle == self.most else {"at minimum ": self.idle, "at maximum ": self.most}
         return "; ".join(f"{end}{moved_text(*sides)}" for end, sides in ends.items() if sides[0] != sides[1])
 
 
@@ -301,13 +292,15 @@ def _others(environment: EnvironmentSnapshot) -> CostLine | None:
 
 def table_entry(rows: Sequence[CostRow]) -> CostTableEntry:
     """The rows with their sums."""
-    sums = vars(CostTotals.of(rows))
-    return CostTableEntry.model_validate(
-        {
-            "rows": tuple(map(_row_entry, rows)),
-            **{end: amount_entry(amount) for end, amount in sums.items()},
-            "unknown": tuple(sorted({name for amount in sums.values() for name in amount.unknown})),
-        }
+    totals = CostTotals.of(rows)
+    idle, most = (tuple(map(amount_entry, sides)) for sides in (totals.idle, totals.most))
+    return CostTableEntry(
+        rows=tuple(map(_row_entry, rows)),
+        idle_before=idle[0],
+        idle_after=idle[1],
+        most_before=most[0],
+        most_after=most[1],
+        unknown=tuple(sorted({name for amount in (*idle, *most) for name in amount.unknown})),
     )
 
 

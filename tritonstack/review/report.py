@@ -203,9 +203,9 @@ def _stack(change: StackChange, names: Names) -> StackEntry:
 def _total(endpoints: Sequence[CostRow]) -> CostEntry:
     totals = CostTotals.of(endpoints)
     return CostEntry(
-        minimum_before=amount_entry(totals.idle_before),
-        minimum_after=amount_entry(totals.idle_after),
-        maximum_before=amount_entry(totals.most_before),
-        maximum_after=amount_entry(totals.most_after),
+        minimum_before=amount_entry(totals.idle[0]),
+        minimum_after=amount_entry(totals.idle[1]),
+        maximum_before=amount_entry(totals.most[0]),
+        maximum_after=amount_entry(totals.most[1]),
         sentence=totals.sentence,
     )

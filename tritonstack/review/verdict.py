@@ -152,7 +152,7 @@ def _cost(costs: Sequence[CostRow]) -> Phrases:
         totals = CostTotals.of(rows)
         yield _phrase(Level.PLAIN if totals.falls else Level.LOOK, f"cost of {names} {totals.moved}")
     beside = CostTotals.of([each for each in costs if not each.endpoint])
-    old, new = beside.idle_before, beside.idle_after
+    old, new = beside.idle
     if abs(new.known - old.known) >= LEAST_BESIDE or new.unknown.keys() - old.unknown.keys():
         yield _phrase(Level.PLAIN if beside.falls else Level.LOOK, f"cost beside endpoints {moved_text(old, new)}")
 
