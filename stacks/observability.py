@@ -78,7 +78,8 @@ class ObservabilityStack(cdk.Stack):
     def _alarms(self, settings: AlarmSettings, outputs: ObservabilityFields) -> None:
         name = self._environment.environment
         key_arn = self._read("ArtifactsKeyArn", naming.artifact_parameter(environment=name, value="key-arn"))
-        topic = alarm_topic(Construct(self, "Topic"), environment=name, key_arn=key_arn, email=settings.email)
+        scope = Construct(self, "Topic")
+        topic = alarm_topic(scope, environment=name, key_arn=key_arn, email=settings.email)
         cdk.CfnOutput(self, "AlarmTopicArn", value=topic.ref, description="SNS topic that alarms notify")
         of_endpoints, of_builds = self._endpoint_alarms(settings), self._build_alarms()
         alarms = Alarms(
@@ -93,6 +94,8 @@ class ObservabilityStack(cdk.Stack):
             runbooks=settings.runbooks,
             topic=topic.ref,
         )
+        for composite in alarms.composites.values():
+            composite.node.add_dependency(scope)  # its first message would be refused before the topic has its policy
         outputs["alarm_topic_arn"] = topic.ref
         outputs["composite_alarms"] = {severity: f"{name}-{severity}" for severity in alarms.composites}
         names = {endpoint: [each.name for each in of_one] for endpoint, of_one in of_endpoints.items()}
