@@ -118,8 +118,10 @@ class LoadTestStack(cdk.Stack):
         allow_describing_models(policy)
         why = "The release records of the tested endpoints, which come and go with models; none is written."
         records = [parameter_arn(self, f"tritonstack/{environment}/{each}/*") for each in names]
-        bucket = parameter_arn(self, naming.artifact_parameter(environment=environment, value="bucket-name"))
-        allow(policy, "ReadRecords", ["ssm:GetParameter"], [*records, bucket], wildcard=why)
+        bucket = naming.artifact_parameter(environment=environment, value="bucket-name")
+        modes = [naming.outputs_parameter(environment=environment, stack=f"serving-{each}") for each in names]
+        read = [*records, *(parameter_arn(self, each) for each in (bucket, *modes))]
+        allow(policy, "ReadRecords", ["ssm:GetParameter"], read, wildcard=why)
         every = [parameter_arn(self, f"tritonstack/{environment}/*")]
         allow(policy, "FindRecords", ["ssm:GetParametersByPath"], every, wildcard=why)
         why = (
