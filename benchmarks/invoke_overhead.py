@@ -1,7 +1,8 @@
 """What the local runtime adds to a request: ``digits-onnx`` straight at a container, and through the runtime.
 
-Both ways end in a real Triton, started from the same container environment with the same archive; the client of
-``tritonstack capacity bench`` sends both, in turns.
+Every way ends in a real Triton, started from the same container environment with the same archive; the client of
+``tritonstack capacity bench`` sends all, in turns. A third way is a runtime that checks no caller: the difference is
+what IAM costs.
 """
 
 from __future__ import annotations
@@ -9,23 +10,25 @@ from __future__ import annotations
 import json
 import statistics
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from pathlib import Path
 
 import uvloop
+from botocore.config import Config
 
-from benchmarks.local_stack import local_stack
+from benchmarks.local_stack import local_stack, runtime_without_iam
 from benchmarks.measuring import CALLERS, Ask, Loads, compared, ratio
 from benchmarks.results import Figure, machine, tell
 from benchmarks.scenarios.models import Model
-from benchmarks.scenarios.served import TARGET_MODEL, TIMEOUT_SECONDS, Served, Way, served
+from benchmarks.scenarios.served import TIMEOUT_SECONDS, Served, Way, served
 from tritonstack.client.body import Body
+from tritonstack.client.errors import Target
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
 from tritonstack.naming import endpoint_name
 from tritonstack.paths import REPOSITORY
-from tritonstack_capacity.bench.http_caller import HttpCaller, ReadyRequest, http_caller
+from tritonstack_capacity.bench.http_caller import HttpCaller, SignedRequests, http_caller
 from tritonstack_capacity.bench.subject import describe_endpoint
 from tritonstack_local.aws import LocalAws
 from tritonstack_local.container import ContainerSettings
@@ -36,28 +39,37 @@ SAMPLE = REPOSITORY / "model_repos" / MODEL / "sample"
 ROUNDS = 9
 ADDED_MS = 1.0
 KEPT = 0.70
+CHECK_MS = 0.2
+"""The most that the check of a request's caller may add."""
 
 
 def main() -> int:
-    """Measure. Returns 0 where both bounds are kept, 1 where one is missed; raises where it could not run."""
+    """Measure. Returns 0 where every bound is kept, 1 where one is missed; raises where it could not run."""
     stated = machine()
-    with local_stack() as aws, direct_container(aws) as (container, release):
-        direct, through = uvloop.run(_loads(aws, container, release))
-    return tell("invoke-overhead", figures(direct, through), machine=stated)
-
-
-async def _loads(aws: LocalAws, container: Served, release: Release) -> list[Loads]:
     name = endpoint_name(environment=ENVIRONMENT, endpoint=ENDPOINT)
-    request = ReadyRequest(
-        url=f"http://127.0.0.1:{aws.runtime_port}/endpoints/{name}/invocations",
-        headers={"Content-Type": "application/json", TARGET_MODEL: str(release.archive)},
-        body=(SAMPLE / "request.json").read_bytes(),
-    )
-    async with (
-        container.caller(CALLERS) as direct,
-        http_caller(lambda: request, connections=CALLERS, timeout_seconds=TIMEOUT_SECONDS) as through,
+    with (
+        local_stack() as aws,
+        runtime_without_iam(aws, name) as unchecked,
+        direct_container(aws) as (container, release),
     ):
-        return await compared((checked(direct),) * 2, (checked(through),) * 2, rounds=ROUNDS)
+        loads = uvloop.run(
+            _loads(container, (aws, unchecked), Target(endpoint_name=name, target_model=str(release.archive)))
+        )
+    return tell("invoke-overhead", figures(*loads), machine=stated)
+
+
+async def _loads(container: Served, runtimes: Sequence[LocalAws], target: Target) -> list[Loads]:
+    async with AsyncExitStack() as callers:
+        ways = [await callers.enter_async_context(container.caller(CALLERS))]
+        ways += [await callers.enter_async_context(invoking(aws, target)) for aws in runtimes]
+        return await compared(*((checked(way),) * 2 for way in ways), rounds=ROUNDS)
+
+
+def invoking(aws: LocalAws, target: Target) -> AbstractAsyncContextManager[HttpCaller]:
+    """Signed InvokeEndpoint requests with the sample."""
+    requests = SignedRequests(aws.client("sagemaker-runtime", config=Config()))
+    body = Body(content=(SAMPLE / "request.json").read_bytes(), content_type="application/json")
+    return http_caller(lambda: requests.make(target, body), connections=CALLERS, timeout_seconds=TIMEOUT_SECONDS)
 
 
 def checked(caller: HttpCaller) -> Ask:
@@ -79,16 +91,21 @@ def label_of(response: bytes) -> int:
     return int(outputs["label"][0])
 
 
-def figures(direct: Loads, through: Loads) -> list[Figure]:
-    """The medians over the rounds of each round's difference and ratio."""
-    added = statistics.median(two - one for one, two in zip(direct.ms, through.ms, strict=True))
+def figures(direct: Loads, through: Loads, unchecked: Loads) -> list[Figure]:
+    """The medians over the rounds of each round's difference and ratio; ``unchecked``: without IAM."""
+    added, check = (
+        statistics.median(two - one for one, two in zip(less.ms, through.ms, strict=True))
+        for less in (direct, unchecked)
+    )
     kept = ratio(through.rates, direct.rates)
     return [
         Figure("median request straight to the container", statistics.median(direct.ms), "ms"),
         Figure("median request through the runtime", statistics.median(through.ms), "ms"),
         Figure("the runtime adds", added, "ms", ADDED_MS),
+        Figure("of it, the check of the caller (IAM)", check, "ms", CHECK_MS),
         Figure(f"straight, {CALLERS} callers", statistics.median(direct.rates), "/s"),
         Figure(f"through the runtime, {CALLERS} callers", statistics.median(through.rates), "/s"),
+        Figure("throughput, times that without IAM", ratio(through.rates, unchecked.rates), "times"),
         Figure("throughput kept, times that straight", kept, "times", KEPT, at_least=True),
     ]
 

@@ -1,10 +1,13 @@
-"""Write the compact copy of CloudFormation's resource schemas that the local AWS and reviews read.
+"""Write the compact copies of CloudFormation's resource schemas that the local AWS and reviews read.
 
     .envs/main/bin/python -m scripts.update_cloudformation_schemas [TYPE …]
 
 cfn-lint ships CloudFormation's own resource schemas. This keeps of each what replaces a resource, and of the types that
 the local AWS has property names, what is required and enumerations. Rewrites
 ``tritonstack/cloudformation/data/resource_schemas.json``, without descriptions; TYPEs are added to those that it has.
+
+Also rewrites ``tritonstack_local/emulator/cloudformation/handler_permissions.json``: the actions that the handlers of
+the same types call, and of the types that it has besides.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from tritonstack.paths import repository_path, write_text
 
 REGION = "us-east-1"
 TARGET = repository_path("tritonstack/cloudformation/data/resource_schemas.json")
+PERMISSIONS = repository_path("tritonstack_local/emulator/cloudformation/handler_permissions.json")
+HANDLERS = ("create", "read", "update", "delete")
 
 
 def names(pointers: list[str] | None) -> list[str]:
@@ -72,24 +77,42 @@ def extract(kept_types: list[str]) -> dict[str, Any]:
     for name in sorted(set(PROVIDER_SCHEMA_MANAGER.get_resource_types(REGION)) - set(kept_types)):
         kept = rules(PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, name).schema)
         others[name] = {key: value for key, value in kept.items() if value}
-    source = f"CloudFormation resource schemas in cfn-lint {version('cfn-lint')}, {REGION}"
-    return {"source": source, "types": types, "others": others}
+    return {"source": source(), "types": types, "others": others}
+
+
+def extract_permissions(kept_types: list[str]) -> dict[str, Any]:
+    """The data file of handlers; a type whose schema names none is not in it (AWS::CodeBuild::Project)."""
+    types = {}
+    for name in kept_types:
+        handlers = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, name).schema.get("handlers", {})
+        calls = {each: handlers[each].get("permissions", []) for each in HANDLERS if each in handlers}
+        if calls:
+            types[name] = calls
+    return {"source": source(), "types": types}
+
+
+def source() -> str:
+    """Where the data comes from."""
+    return f"CloudFormation resource schemas in cfn-lint {version('cfn-lint')}, {REGION}"
 
 
 def render(data: dict[str, Any]) -> str:
     """One line a resource type, so that a change reads well in a diff."""
     sections = [f'"source": {json.dumps(data["source"])}']
-    for section in ("types", "others"):
+    for section in [each for each in data if each != "source"]:
         lines = [f"{json.dumps(key)}: {json.dumps(each, separators=(',', ':'))}" for key, each in data[section].items()]
         sections.append(f'"{section}": {{\n' + ",\n".join(lines) + "\n}")
     return "{" + ",\n".join(sections) + "}\n"
 
 
 def main() -> None:
-    """Extract, and write the file."""
+    """Extract, and write the files."""
     types = sorted({*json.loads(TARGET.read_text(encoding="utf-8"))["types"], *sys.argv[1:]})
+    with_handlers = sorted({*types, *json.loads(PERMISSIONS.read_text(encoding="utf-8"))["types"]})
     write_text(TARGET, render(extract(types)))
-    print(f"{TARGET}: {TARGET.stat().st_size} bytes, {len(types)} types")
+    write_text(PERMISSIONS, render(extract_permissions(with_handlers)))
+    for file, kept in ((TARGET, types), (PERMISSIONS, with_handlers)):
+        print(f"{file}: {file.stat().st_size} bytes, {len(kept)} types")
 
 
 if __name__ == "__main__":

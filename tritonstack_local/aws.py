@@ -82,6 +82,16 @@ class LocalAws:
         """What takes the place of a ``boto3.Session`` where one is asked for."""
         return LocalSession(self)
 
+    def iam(self) -> dict[str, Any]:
+        """What was denied, and what each role used of its permissions. Raises WorkFailedError: nothing answers."""
+        try:
+            document: dict[str, Any] = json.loads(read_url(f"{self.emulator_url}/_tritonstack/iam"))
+            return document
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise WorkFailedError(
+                f"the local AWS does not answer at {self.emulator_url}: {error}\n  its log: {self.emulator.log}"
+            ) from error
+
     def runtime_status(self) -> dict[str, Any]:
         """The runtime's own account of its endpoints, fleets and loaded models.
 

@@ -25,6 +25,10 @@ COMMANDS = {
         "Print the logs of the local AWS, the runtime or an endpoint's Triton.",
     ),
     "env": ("tritonstack_local.commands.start_stop:env", "Print the variables that point an AWS SDK at the local AWS."),
+    "iam": (
+        "tritonstack_local.commands.iam:iam_command",
+        "Report the permissions that were used, and what was denied.",
+    ),
     "deploy": (
         "tritonstack_local.commands.deploy:deploy_command",
         "Bootstrap, build, publish and deploy an environment to the local AWS; start it where none runs.",

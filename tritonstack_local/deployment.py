@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections import deque
@@ -11,14 +12,19 @@ from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.config import Environment
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, project_folder, setup_command
+from tritonstack.pipeline.bootstrap import environment_policy
+from tritonstack.pipeline.builds import PipelineNames
 from tritonstack_local import ACCOUNT, REGION
 from tritonstack_local.aws import LocalAws, plain_environment
 
 JSII_CACHE = REPOSITORY / ".envs" / "cache" / "jsii"
 """Where the CDK's Python side unpacks itself once; its own choice is the home folder, which may take nothing."""
 BOOTSTRAP_STACK = "CDKToolkit"
+EXECUTION = "-execution"
+"""Ends the names of execution policies: ``prod-execution``."""
 SHOWN_LINES = 60
 """Lines of a failing CDK under the message: the reason of a failed build has up to fifty wrapped lines."""
 END_SECONDS = 10.0
@@ -49,11 +55,37 @@ class LocalDeployment:
         except (BotoCoreError, ClientError) as error:
             raise WorkFailedError(f"{error}; its log: {self.aws.emulator.log}") from error
 
-    def bootstrap(self) -> None:
-        """``cdk bootstrap``, from a folder without a cdk.json, so that it synthesises nothing."""
+    def bootstrap(self, *, policies: Sequence[str] = ()) -> None:
+        """``cdk bootstrap``, from a folder without a cdk.json, so that it synthesises nothing.
+
+        ``policies``: ARNs of what CloudFormation's execution role may do; without one it may do everything.
+        """
         empty = LocalPaths.from_environment().root / "empty"
         empty.mkdir(parents=True, exist_ok=True)
-        self._cdk(["bootstrap", f"aws://{ACCOUNT}/{REGION}"], folder=empty)
+        limits = ["--cloudformation-execution-policies", ",".join(policies)] if policies else []
+        self._cdk(["bootstrap", f"aws://{ACCOUNT}/{REGION}", *limits], folder=empty)
+
+    def execution_policies(self, settings: Environment) -> list[str]:
+        """The policy that ``tritonstack pipeline bootstrap`` writes for this environment, put into the local IAM.
+
+        Returns its ARN and those of the environments that were deployed so before: bootstrapping names them all.
+        """
+        iam, names = self.aws.client("iam"), PipelineNames(pipeline="tritonstack", account=ACCOUNT, partition="aws")
+        document, name = json.dumps(environment_policy(settings, names)), f"{settings.environment}{EXECUTION}"
+        known = {
+            each["PolicyName"]: each["Arn"]
+            for page in iam.get_paginator("list_policies").paginate(Scope="Local")
+            for each in page["Policies"]
+            if each["PolicyName"].endswith(EXECUTION)
+        }
+        if name in known:
+            for version in iam.list_policy_versions(PolicyArn=known[name])["Versions"]:
+                if not version["IsDefaultVersion"]:
+                    iam.delete_policy_version(PolicyArn=known[name], VersionId=version["VersionId"])
+            iam.create_policy_version(PolicyArn=known[name], PolicyDocument=document, SetAsDefault=True)
+        else:
+            known[name] = iam.create_policy(PolicyName=name, PolicyDocument=document)["Policy"]["Arn"]
+        return sorted(known.values())
 
     def synthesise(self) -> None:
         """``cdk synth`` of this environment alone."""

@@ -16,6 +16,7 @@ from tritonstack.paths import (
     environment_python,
     setup_command,
 )
+from tritonstack_local import IAM_RECORDS
 from tritonstack_local.aws import LocalAws, find_local_aws, plain_environment, read_url
 from tritonstack_local.library import child_variables, library_path
 from tritonstack_local.processes import ProcessRecord, choose_ports, log_tail, start_process
@@ -30,8 +31,11 @@ def start_local_aws(
     runtime_port: int,
     report: Callable[[str], None],
     note: Callable[[str], None] = lambda _text: None,
+    iam: bool = True,
 ) -> LocalAws:
     """Start the emulator and the runtime and wait until both answer; what runs already is taken as it is.
+
+    ``iam``: whether permissions are enforced.
 
     Raises InputError: a port is taken, the environments are not made yet, or nothing can be written to the state
     folder. Raises WorkFailedError: a process ended or did not answer in time; with the last lines of its log.
@@ -45,20 +49,20 @@ def start_local_aws(
         left, _ = _stop_recorded(paths)
         if left:
             note(f"ended what still ran from before ({', '.join(left)}); what was deployed there is discarded")
-        return _start(paths, choices=(emulator_port, runtime_port), report=report)
+        return _start(paths, choices=(emulator_port, runtime_port), report=report, iam=iam)
 
 
-def _start(paths: LocalPaths, *, choices: tuple[int, int], report: Callable[[str], None]) -> LocalAws:
+def _start(paths: LocalPaths, *, choices: tuple[int, int], report: Callable[[str], None], iam: bool) -> LocalAws:
     emulator_port, runtime_port = choose_ports(emulator=choices[0], runtime=choices[1])
     record = RunningRecord(emulator_port=emulator_port, runtime_port=runtime_port)
     started: list[ProcessRecord] = []
     try:
         report(f"local AWS on port {emulator_port}")
-        started.append(emulator := _start_emulator(paths, emulator_port, runtime_port))
+        started.append(emulator := _start_emulator(paths, emulator_port, runtime_port, iam=iam))
         write_record(paths, replace(record, emulator=emulator))
         _wait(f"http://127.0.0.1:{emulator_port}/_tritonstack/health", "the AWS emulator", emulator)
         report(f"SageMaker runtime on port {runtime_port}")
-        started.append(runtime := _start_runtime(paths, emulator_port, runtime_port))
+        started.append(runtime := _start_runtime(paths, emulator_port, runtime_port, iam=iam))
         write_record(paths, replace(record, emulator=emulator, runtime=runtime))
         _wait(f"http://127.0.0.1:{runtime_port}/_tritonstack/health", "the SageMaker runtime", runtime)
     except BaseException:  # an interrupted start too leaves nothing running
@@ -96,7 +100,7 @@ def _stop_recorded(paths: LocalPaths) -> tuple[list[str], list[str]]:
     return stopped, ended
 
 
-def _start_emulator(paths: LocalPaths, port: int, runtime_port: int) -> ProcessRecord:
+def _start_emulator(paths: LocalPaths, port: int, runtime_port: int, *, iam: bool) -> ProcessRecord:
     temporary = paths.emulator / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     environment = {
@@ -110,6 +114,8 @@ def _start_emulator(paths: LocalPaths, port: int, runtime_port: int) -> ProcessR
         "TMPDIR": str(temporary),
         "NODE_PATH": str(REPOSITORY / "node_modules"),
         "TRITONSTACK_RUNTIME_URL": f"http://127.0.0.1:{runtime_port}",
+        "TRITONSTACK_IAM": "on" if iam else "off",
+        **{name: os.environ[name] for name in (IAM_RECORDS,) if name in os.environ},
     }
     return start_process(
         [str(environment_python("emulator")), "-m", "tritonstack_local.emulator"],
@@ -119,7 +125,7 @@ def _start_emulator(paths: LocalPaths, port: int, runtime_port: int) -> ProcessR
     )
 
 
-def _start_runtime(paths: LocalPaths, emulator_port: int, port: int) -> ProcessRecord:
+def _start_runtime(paths: LocalPaths, emulator_port: int, port: int, *, iam: bool) -> ProcessRecord:
     paths.runtime.mkdir(parents=True, exist_ok=True)
     return start_process(
         [
@@ -128,6 +134,7 @@ def _start_runtime(paths: LocalPaths, emulator_port: int, port: int) -> ProcessR
         ],
         environment={
             **plain_environment(), **child_variables(), "PYTHONPATH": str(library_path()), "PYTHONUNBUFFERED": "1",
+            "TRITONSTACK_IAM": "on" if iam else "off",
         },
         folder=paths.runtime,
         log=_new_log(paths, "runtime"),

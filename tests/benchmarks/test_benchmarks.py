@@ -18,11 +18,19 @@ from tritonstack.errors import WorkFailedError
 def test_overheads_are_the_medians_of_each_rounds_difference_and_ratios() -> None:
     direct = Loads(ms=[1.0, 4.0, 1.0], rates=[1000, 100, 1000])
     through = Loads(ms=[1.2, 5.0, 9.0], rates=[800, 90, 100])
+    unchecked = Loads(ms=[1.1, 4.9, 9.2], rates=[800, 100, 100])
     runtime, proxy = (
-        {one.bound: one.value for one in figures(direct, through) if one.bound is not None}
-        for figures in (invoke_overhead.figures, proxy_overhead.figures)
+        {one.bound: one.value for one in figures if one.bound is not None}
+        for figures in (
+            invoke_overhead.figures(direct, through, unchecked),
+            proxy_overhead.figures(direct, through),
+        )
     )
-    assert runtime == {invoke_overhead.ADDED_MS: pytest.approx(1.0), invoke_overhead.KEPT: pytest.approx(0.8)}
+    assert runtime == {
+        invoke_overhead.ADDED_MS: pytest.approx(1.0),
+        invoke_overhead.CHECK_MS: pytest.approx(0.1),
+        invoke_overhead.KEPT: pytest.approx(0.8),
+    }
     assert proxy == {proxy_overhead.LATENCY_RATIO: pytest.approx(1.25), proxy_overhead.KEPT: pytest.approx(0.8)}
 
 

@@ -11,7 +11,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from tests.client.examples import blocks
-from tests.policies.evaluation import Request, Verdict, evaluate
+from tritonstack.iam_evaluation import Policies, Request, evaluate
 
 ROLE = "arn:aws:iam::123456789012:role/caller"
 ARN = "arn:aws:{service}:us-east-1:123456789012:{resource}"
@@ -45,7 +45,7 @@ class Caller:
 
     def _check(self, *, params: Mapping[str, Any], model: Any, **_: Any) -> None:
         request = request_of(model.name, params, service=model.service_model.signing_name)
-        allowed = evaluate(request, identity=self.statements) is Verdict.ALLOWED
+        allowed = evaluate(request, Policies(identity=self.statements)).allowed
         (self.allowed if allowed else self.denied).append(model.name)
         if not allowed:
             message = f"User: {ROLE} is not authorized to perform: {request.action} on resource: {request.resource}"

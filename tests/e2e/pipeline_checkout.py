@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import threading
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import yaml
 
 from tests.e2e.project import REPOSITORY, Project, environment_yaml
 from tritonstack_local import ACCOUNT, REGION
-from tritonstack_local.aws import LocalAws
+from tritonstack_local.aws import LocalAws, read_url
 
 CONNECTION = f"arn:aws:codeconnections:{REGION}:{ACCOUNT}:connection/11111111-2222-3333-4444-555555555555"
 LINKED = (
@@ -54,6 +55,7 @@ class Checkout:
         self.project, self.aws, self.name = project, aws, name
         self.root = project.root
         self.dev, self.live = f"{name}-dev", f"{name}-live"
+        self.role = ""  # of the build that runs
         for each in LINKED:
             (self.root / each).symlink_to(REPOSITORY / each)
         for each in ("app.py", "cdk.json"):
@@ -104,6 +106,7 @@ class Checkout:
         phases = yaml.safe_load(found["source"]["buildspec"])["phases"]
         script = "\n".join(["set -e", *phases["build"]["commands"]])
         own = {each["name"]: each["value"] for each in found["environment"].get("environmentVariables", [])}
+        self.role = found["serviceRole"]
         ran = subprocess.run(
             ["bash", "-c", script],
             cwd=self.root,
@@ -128,21 +131,16 @@ def without_keys(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def container_credentials() -> Iterator[tuple[dict[str, str], list[str]]]:
-    """What CodeBuild serves to its builds, in the form of a container's credentials; and how often it was asked."""
+def container_credentials(checkout: Checkout) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """What CodeBuild serves to its builds: a session of the running one's role, as a container gets it; who asked."""
     asked: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
-            body = json.dumps(
-                {
-                    "AccessKeyId": "testing",
-                    "SecretAccessKey": "testing",
-                    "Token": "testing",
-                    "Expiration": "2099-01-01T00:00:00Z",
-                }
-            ).encode()
+            query = urllib.parse.urlencode({"role": checkout.role, "service": "codebuild.amazonaws.com"})
+            given = json.loads(read_url(f"{checkout.aws.emulator_url}/_tritonstack/iam/credentials?{query}"))
+            body = json.dumps({**given, "Token": given["SessionToken"], "Expiration": "2099-01-01T00:00:00Z"}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

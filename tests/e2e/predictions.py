@@ -126,6 +126,9 @@ def _is_refused(change: EnvironmentChange) -> bool:
     return any(each.effect is Effect.REFUSED for stack in change.stacks for each in stack.resources)
 
 
+BUCKET = "AWS::S3::Bucket"
+
+
 class Account:
     """A local AWS and what is deployed there, step by step; every step is compared with what a review predicts."""
 
@@ -151,6 +154,9 @@ class Account:
         deployed = Deployed(self.aws, self._made.snapshots(before))
         change = deployed.change(self._made.snapshots(assembly))
         self._publish(assembly)
+        if self._key(before) != self._key(assembly):  # objects stay under the key before: docs/updates.md, "Change the key"
+            self._cdk("deploy", "--app", str(assembly), f"{ENVIRONMENT}/artifacts")
+            self._publish(assembly)
         self._cdk("deploy", "--app", str(assembly), f"{ENVIRONMENT}/*", fails=_is_refused(change))
         wrong = deployed.wrong(self._made.snapshots(assembly))
         if _is_refused(change):
@@ -178,6 +184,15 @@ class Account:
                         archive=ArchiveName(model=model, digest=digest),
                     )
                     self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=b"")
+
+    def _key(self, assembly: Path) -> Any:
+        """What the artifact bucket encrypts with."""
+        [bucket] = [
+            each.properties["BucketEncryption"]
+            for each in self._made.snapshots(assembly).environments[ENVIRONMENT].stacks["artifacts"].of_type(BUCKET)
+            if each.logical_id.startswith("ArtifactsArchives")
+        ]
+        return bucket
 
     def _remove_lost(self, changes: Iterable[StackChange]) -> None:
         """Delete the stacks that the app lost, as a person does: no deployment does it."""

@@ -21,10 +21,13 @@ END_SECONDS = 20.0
 
 
 @contextmanager
-def running(project: Project) -> Iterator[LocalAws]:
-    """A local AWS on free ports; at the end it is stopped, and none of its processes may be left."""
+def running(project: Project, *options: str) -> Iterator[LocalAws]:
+    """A local AWS on free ports; at the end it is stopped, and none of its processes may be left.
+
+    ``options``: of ``local up``.
+    """
     with guarded(project):
-        project.run("local", "up", "--port", "0", "--runtime-port", "0")
+        project.run("local", "up", "--port", "0", "--runtime-port", "0", *options)
         aws = local_aws_of(project)
         roots = [psutil.Process(record.pid) for record in (aws.emulator, aws.runtime)]
         family = list(roots)

@@ -158,7 +158,7 @@ class Execution:
 @pytest.fixture(scope="module")
 def execution(checkout: Checkout) -> Execution:
     """The whole line, once."""
-    with container_credentials() as (credentials, asked):
+    with container_credentials(checkout) as (credentials, asked):
         execution = Execution(checkout, credentials)
         assert execution.run() is None, execution.said
         assert asked, "the builds took the credentials that CodeBuild serves"

@@ -58,7 +58,9 @@ class Accounts:
         """The account of a base; a new one has the base deployed."""
         if base not in self._of:
             folder = Path(mkdtemp(dir=self._folder))
-            self._of[base] = Account(Emulator(folder, TRITONSTACK_FLEETS="none").wait_ready(), self.made)
+            self._of[base] = Account(
+                Emulator(folder, TRITONSTACK_FLEETS="none", TRITONSTACK_IAM="on").wait_ready(), self.made
+            )
             assert self._of[base].move(self.made.assembly(Side(base=base, edit=Edit()))) == []
         return self._of[base]
 

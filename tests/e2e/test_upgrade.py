@@ -96,7 +96,9 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     archive: Path = request.param
     project = Project(tmp_path_factory.mktemp("upgraded"))
     shutil.copytree(REPOSITORY / "requirements", project.root / "requirements")
-    with running(project) as aws:
+    # Application Auto Scaling tests its scaling function's rights with a name that the role then did not cover, so that
+    # this version's deployment fails where permissions are enforced.
+    with running(project, *(["--no-iam"] if archive.name == "0.1.0-00b180d.tar.xz" else [])) as aws:
         deploy(archive, project, aws)
         yield Upgraded(project, aws)
 

@@ -28,7 +28,10 @@ def ab(local_aws: LocalAws) -> Iterator[LocalAws]:
     s3, sagemaker = local_aws.client("s3"), local_aws.client("sagemaker")
     s3.create_bucket(Bucket=NAME)
     role = {"RoleName": ROLE_ARN.rpartition("/")[2], "AssumeRolePolicyDocument": json.dumps(TRUST)}
-    local_aws.client("iam").create_role(**role)
+    iam, everything = local_aws.client("iam"), {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    iam.create_role(**role)
+    document = json.dumps({"Version": "2012-10-17", "Statement": [everything]})
+    iam.put_role_policy(RoleName=role["RoleName"], PolicyName="everything", PolicyDocument=document)
     variants = []
     for variant, kind, weight in ((A, "ml.g4dn.xlarge", 3.0), (B, "ml.g5.xlarge", 1.0)):
         s3.put_object(Bucket=NAME, Key=f"{variant}.tar.gz", Body=adding(ADDED[variant]))

@@ -26,12 +26,13 @@ from tritonstack.engines.plan import Builder
 from tritonstack.engines.prepare import Preparation, RunnerFor
 from tritonstack.engines.prepare_plan import PrepareSummary
 from tritonstack.engines.runners import runner_for as real_runner_for
-from tritonstack.engines.stored_archives import source_of_digest, stored_manifest
+from tritonstack.engines.stored_archives import source_of_digest
 from tritonstack.engines.trtexec import change_job
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report
+from tritonstack.models.publish import stored_manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import ArchiveName, Platform, artifact_parameter, builds_parameter
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins

@@ -14,12 +14,13 @@ from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import places_in, source_of, write, write_double
 from tritonstack.engines import stored_archives
-from tritonstack.engines.stored_archives import copy_archive, source_of_digest, stored_manifest
+from tritonstack.engines.stored_archives import copy_archive, source_of_digest
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest, pack_inputs
 from tritonstack.models.manifest import ClientFileEntry, Manifest
 from tritonstack.models.packing import pack
+from tritonstack.models.publish import stored_manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.models.staging import Task, finish, stage_archive
 from tritonstack.naming import ArchiveName

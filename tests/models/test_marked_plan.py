@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tritonstack.models.inputs import model_digest
 from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, Places
 from tritonstack.models.marked_plan import MARK, is_marked, read_graph, read_header, write_marked_plan
 from tritonstack.models.packing import pack
-from tritonstack.models.publish import BuiltArchive, marked_plans, publish_archive
+from tritonstack.models.publish import BuiltArchive, Published, marked_plans, publish_archives
 from tritonstack.naming import ArchiveName
 
 
@@ -46,29 +47,24 @@ PLAN = "double/1/model.plan"
 ENGINE = make_engine()
 
 
-def _built(root: Path, plan: bytes, engine: EngineEntry = ENGINE) -> tuple[BuiltArchive, Manifest, Places]:
+def _built(root: Path, plan: bytes, engine: EngineEntry = ENGINE) -> tuple[BuiltArchive, Places]:
     """An archive for a T4 with this plan, as the pack step leaves it."""
     folder, places = write_double(root), places_in(root)
     source = source_of(folder)
-    built = BuiltArchive(
-        source=source,
-        name=ArchiveName(model="double", digest=model_digest(source)),
-        place=Place(endpoint="numbers", platform=T4),
-        target="24.09-t4",
-    )
+    name = ArchiveName(model="double", digest=model_digest(source))
     write(root / "repository", {"double/config.pbtxt": 'backend: "tensorrt"'})
     (root / "repository/double/1").mkdir()
     (root / "repository" / PLAN).write_bytes(plan)
     places.archives_for("24.09-t4").mkdir(parents=True)
-    packed = pack(root / "repository", places.archive(built.name, "24.09-t4"))
+    packed = pack(root / "repository", places.archive(name, "24.09-t4"))
     manifest = make_manifest(
-        digest=built.name.digest,
+        digest=name.digest,
         dependency="engine",
         target="24.09-t4",
         plan=not engine.stand_in,
         engines={"double": engine},
         archive=ArchiveEntry(
-            file=str(built.name),
+            file=str(name),
             bytes=packed.bytes,
             sha256=packed.sha256,
             tar_bytes=packed.tar_bytes,
@@ -77,45 +73,48 @@ def _built(root: Path, plan: bytes, engine: EngineEntry = ENGINE) -> tuple[Built
         backends=("tensorrt",),
         figures={"engine_difference": 0.5},
     )
-    places.manifest(built.name, "24.09-t4").write_text(manifest.to_json())
-    return built, manifest, places
+    places.manifest(name, "24.09-t4").write_text(manifest.to_json())
+    place = Place(endpoint="numbers", platform=T4)
+    return BuiltArchive(source=source, name=name, place=place, target="24.09-t4", manifest=manifest), places
 
 
-def _bucket(aws: FakeAws) -> ArtifactBucket:
-    return ArtifactBucket(environment="dev", session=aws)
+def _publish(built: BuiltArchive, places: Places, aws: FakeAws, *, local: bool = False) -> Published:
+    bucket = ArtifactBucket(environment="dev", session=aws)
+    [done] = publish_archives([built], bucket=bucket, local=local, places=places)
+    return done
 
 
 def test_a_plan_of_tensorrt_is_published_under_its_platform(aws: FakeAws, tmp_path: Path) -> None:
-    built, manifest, places = _built(tmp_path, b"ptrt")
-    done = publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    built, places = _built(tmp_path, b"ptrt")
+    done = _publish(built, places, aws)
     assert (done.outcome, done.key) == ("published", f"endpoints/numbers/24.09-t4/{built.name}")
     assert [key.split("/")[0] for key in aws.writes] == ["inputs", "manifests", "endpoints"]
-    again = publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    again = _publish(built, places, aws)
     assert again.outcome == "there already"
 
 
 @pytest.mark.parametrize("told", [True, False])
 def test_a_marked_plan_is_refused_whether_its_manifest_tells_or_not(aws: FakeAws, tmp_path: Path, told: bool) -> None:
     engine = ENGINE.model_copy(update={"stand_in": told})
-    built, manifest, places = _built(tmp_path, MARK + b"{}\ngraph", engine)
+    built, places = _built(tmp_path, MARK + b"{}\ngraph", engine)
     with pytest.raises(WorkFailedError, match=rf"holds no TensorRT engine, but {PLAN}, which trtexec-stand-in wrote"):
-        publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
-    without = manifest.model_copy(update={"plan": False, "engines": {}, "backends": ("onnxruntime",)})
+        _publish(built, places, aws)
+    without = built.manifest.model_copy(update={"plan": False, "engines": {}, "backends": ("onnxruntime",)})
     with pytest.raises(WorkFailedError, match="but the ONNX graph of an engine that is not built"):
-        publish_archive(built, without, bucket=_bucket(aws), local=False, places=places)
+        _publish(replace(built, manifest=without), places, aws)
     assert aws.writes == []
-    assert publish_archive(built, manifest, bucket=_bucket(aws), local=True, places=places).outcome == "published"
+    assert _publish(built, places, aws, local=True).outcome == "published"
 
 
 def test_another_build_s_engine_is_not_described_by_our_manifest(aws: FakeAws, tmp_path: Path) -> None:
-    built, manifest, places = _built(tmp_path, b"ptrt")
-    other = manifest.archive.model_copy(update={"bytes": 3, "sha256": hashlib.sha256(b"any").hexdigest()})
+    built, places = _built(tmp_path, b"ptrt")
+    other = built.manifest.archive.model_copy(update={"bytes": 3, "sha256": hashlib.sha256(b"any").hexdigest()})
     aws.objects[built.key] = b"any"
     told = {"sha256": other.sha256, "tar-bytes": str(other.tar_bytes), "tar-sha256": other.tar_sha256}
     aws.metadata[built.key] = {f"x-amz-meta-{name}": value for name, value in told.items()}
-    done = publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    done = _publish(built, places, aws)
     assert (done.outcome, done.mended) == ("there already from another build", True)
-    mended = Manifest.model_validate_json(aws.objects[built.manifest_key])
+    mended = Manifest.model_validate_json(aws.objects[built.place.manifest(built.name)])
     assert (mended.archive, mended.engines, mended.plan) == (other, {}, True)
     assert "engine_difference" not in mended.figures
 

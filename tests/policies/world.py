@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stacks.stage import EnvironmentStage
+from tests.arns import ACCOUNT, REGION, arn
 from tests.constructs_lib.templates import of_type, template_of
-from tests.policies.evaluation import Request, Statement, Verdict, evaluate
 from tests.stacks.everything import stacks_of
+from tritonstack.iam_evaluation import Decision, Policies, Request, Statement, evaluate
 
-ACCOUNT, REGION = "123456789012", "us-east-1"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/of-archives"
 BUCKETS = {"ArtifactsArchives": "archives", "ArtifactsAccessLogs": "access-logs"}
 VALUES = {"/tritonstack/local/_artifacts/bucket-name": "archives", "/tritonstack/local/_artifacts/key-arn": KEY}
@@ -29,12 +29,8 @@ BOUNDARY: list[Statement] = [
     {"Effect": "Deny", "Action": ["iam:Create*", "iam:Put*", "organizations:*"], "Resource": "*"},
 ]
 """What an account's permissions boundary might say; the templates name it, and its document is the account's."""
+SENT = {"aws:SecureTransport": "true", "aws:PrincipalAccount": ACCOUNT}
 ROLE_PREFIX = f"arn:aws:iam::{ACCOUNT}:role/team/triton/"
-
-
-def arn(service: str, resource: str) -> str:
-    """An ARN of the environment's account and region."""
-    return f"arn:aws:{service}:{REGION}:{ACCOUNT}:{resource}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,19 +65,18 @@ class World:
     source: str  # the ARN of the object that builds start from, as their project names it
     test_source: str  # likewise of load tests
 
-    def verdict(self, role: Role, request: Request) -> Verdict:
+    def decision(self, role: Role, request: Request) -> Decision:
         """What comes of a request by a role, whose statements may be others than those of the world."""
-        context = {"aws:SecureTransport": "true", "aws:PrincipalAccount": ACCOUNT, **request.context}
-        asked = Request(principal=role.arn, action=request.action, resource=request.resource, context=context)
+        asked = replace(request, principal=role.arn, context={**SENT, **request.context})
         of_bucket = re.match(r"arn:aws:s3:::archives($|/)", request.resource) is not None
         of_key = request.resource == KEY
-        return evaluate(
-            asked,
+        policies = Policies(
             identity=role.statements,
             boundary=BOUNDARY if role.bounded else None,
             resource=self.key_policy if of_key else self.bucket_policy if of_bucket else None,
             resource_must_allow=of_key,
         )
+        return evaluate(asked, policies)
 
 
 def world_of(stage: EnvironmentStage) -> World:

@@ -204,9 +204,9 @@ def test_denials_are_unknown_each_with_its_permission(tmp_path: Path) -> None:
         ({**LOGS, "Action": "kms:Decrypt"}, False),
         ({**LOGS, "Principal": "*"}, True),
         ({**LOGS, "Principal": {"AWS": "logs.us-east-1.amazonaws.com"}}, False),
+        ({**LOGS, "Resource": KEY, "Condition": {"StringEquals": {"kms:ViaService": "any"}}}, True),
         ({**LOGS, "Principal": {"Service": "logs.eu-west-1.amazonaws.com"}}, False),
     ],
 )
 def test_a_statement_lets_a_service_in_or_not(statement: dict[str, Any], expected: bool) -> None:
-    policy = {"Statement": statement}
-    assert lets_in(policy, "Service", ["logs.us-east-1.amazonaws.com"]) is expected
+    assert lets_in({"Statement": statement}, ["logs.us-east-1.amazonaws.com"]) is expected

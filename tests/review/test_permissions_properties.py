@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.policies.evaluation import Request, Verdict, evaluate
 from tests.review.policies import NARROWER, OTHER, WIDER, changes, environment, policy, role
 from tests.review.small import Template, resource
+from tritonstack.iam_evaluation import Policies, Request, evaluate
 from tritonstack.review.access.openings import OpeningKind, opening_changes
 from tritonstack.review.access.permissions import Direction, permission_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot
@@ -122,9 +122,8 @@ def allowed(statements: list[Any]) -> set[tuple[str, str, int]]:
         for number, context in enumerate(CONTEXTS)
         if evaluate(
             Request(principal="arn:aws:iam::111111111111:role/r", action=action, resource=on, context=context),
-            identity=statements,
-        )
-        is Verdict.ALLOWED
+            Policies(identity=statements),
+        ).allowed
     }
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.policies.evaluation import Request, Verdict, evaluate
 from tests.stacks.app_process import ROOT
 from tests.stacks.pipeline_templates import Synthesised, of_type, statements
 from tritonstack.config.pipeline import load_pipeline
+from tritonstack.iam_evaluation import Policies, Request, evaluate
 from tritonstack.iam_policies import listed
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
@@ -173,7 +173,7 @@ def test_the_connection_may_be_used_under_both_names_of_its_service(committed: S
 
 
 def test_execution_policies_cover_every_role_that_the_stacks_have(committed: Synthesised) -> None:
-    """What ``tritonstack pipeline bootstrap`` writes; the types are held by tests/policies/test_every_template.py."""
+    """What ``tritonstack pipeline bootstrap`` writes; the types are held by the tests of CloudFormation's handlers."""
     loaded = load_pipeline(ROOT / "pipeline.yaml", environments=ROOT / "environments")
     names = PipelineNames.of(loaded.settings)
     made = {"pipeline": ([committed.folder / "pipeline.template.json"], pipeline_policy(loaded))}
@@ -221,8 +221,9 @@ def allowed(rows: list[Row], statements: list[dict[str, Any]]) -> list[Row]:
     return [
         row
         for row in rows
-        if evaluate(Request(principal=CALLER, action=row[0], resource=row[1], context=row[2]), identity=statements)
-        is Verdict.ALLOWED
+        if evaluate(
+            Request(principal=CALLER, action=row[0], resource=row[1], context=row[2]), Policies(identity=statements)
+        ).allowed
     ]
 
 

@@ -41,7 +41,8 @@ PROGRAM = """
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            content = Path("..", "told", "status.json").read_bytes() if self.path.endswith("status") else b"{{}}"
+            told = Path("..", "told", self.path.rpartition("/")[2] + ".json")
+            content = told.read_bytes() if told.is_file() else b"{{}}"
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -53,6 +54,7 @@ PROGRAM = """
     HTTPServer(("127.0.0.1", port), Handler).serve_forever()
 """
 EMPTY_STATUS = {"local_aws": "answers", "endpoints": []}
+NO_DENIALS = {"enforced": True, "denials": [], "roles": []}
 
 
 GONE = ProcessRecord(pid=1, started=0.0, log="")
@@ -71,6 +73,7 @@ class FakeParts:
         self.program.write_text(dedent(PROGRAM).lstrip().format(python=sys.executable))
         self.program.chmod(0o755)
         self.set_status(EMPTY_STATUS)
+        (self._told / "iam.json").write_text(json.dumps(NO_DENIALS))
         monkeypatch.setenv(HOME_VARIABLE, str(self.home))
         monkeypatch.setattr("tritonstack_local.start.environment_python", lambda _name: self.program)
 

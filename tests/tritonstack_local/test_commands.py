@@ -36,13 +36,24 @@ def test_up_status_and_down_print_where_it_listens_what_is_there_and_that_it_sto
     assert started.exit_code == 0
     assert f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}" in started.stderr
     assert f"up already: {aws.emulator_url}" in up().stdout
-    assert "no endpoint is deployed" in run("local", "status").stdout
+    shown = run("local", "status").stdout
+    assert "no endpoint is deployed" in shown
+    assert "IAM" not in shown, "nothing was denied"
     assert json.loads(run("local", "status", "--json").stdout) == {"local_aws": "answers", "endpoints": []}
     kill(aws.runtime)
     assert "what was deployed there is discarded" in up().stderr
     kill(require_local_aws().runtime)
     assert run("local", "down").stderr.endswith("stopped; the SageMaker runtime had ended before\n")
     assert run("local", "down").stderr.endswith("none was running\n")
+
+
+@pytest.mark.parametrize(("option", "enforced"), [([], "on"), (["--no-iam"], "off")])
+def test_permissions_are_enforced_unless_it_is_started_without_which_it_prints(
+    parts: FakeParts, option: list[str], enforced: str
+) -> None:
+    started = run("local", "up", "--port", "0", "--runtime-port", "0", *option)
+    assert ("IAM is switched off: every request is allowed" in started.stderr) is (enforced == "off")
+    assert [each.environ()["TRITONSTACK_IAM"] for each in parts.processes()] == [enforced] * 2
 
 
 @pytest.mark.parametrize(("system", "machine"), [("darwin", "arm64"), ("win32", "AMD64"), ("linux", "aarch64")])
@@ -91,7 +102,7 @@ def test_env_points_a_shell_at_the_local_aws_and_unset_takes_all_back_also_after
 
 @pytest.mark.parametrize(
     "arguments",
-    [["local", "env"], ["local", "status"], ["local", "status", "--json"], ["local", "destroy"], ["local", "demo"]],
+    [["local", "env"], ["local", "iam", "report"], ["local", "status"], ["local", "status", "--json"], ["local", "destroy"], ["local", "demo"]],
 )
 def test_what_needs_a_local_aws_reports_how_to_start_one(parts: FakeParts, arguments: list[str]) -> None:
     result = run(*arguments)

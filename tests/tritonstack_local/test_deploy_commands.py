@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import copytree
 
@@ -52,18 +52,26 @@ NEEDS = {
 
 
 class Account:
-    """An account that fails a step without its prerequisites; ``at_once``: concurrency of each deployment."""
+    """An account that fails a step without its prerequisites.
+
+    ``at_once``: concurrency of each deployment. ``policies``: of CloudFormation's execution role at each bootstrap.
+    """
 
     def __init__(self) -> None:
         self.needs = dict(NEEDS)
         self.there: set[str] = set()
         self.at_once: dict[str, int] = {}
+        self.policies: list[list[str]] = []
         self.removed = False
 
     def add(self, name: str) -> None:
         missing = self.needs.get(name, set()) - self.there
         assert not missing, f"{name} without {missing}"
         self.there.add(name)
+
+    def bootstrap(self, *, policies: Sequence[str] = ()) -> None:
+        self.add("bootstrap")
+        self.policies.append(list(policies))
 
     def deploy(self, stacks: str, *, concurrency: int = 1) -> None:
         self.add(stacks)
@@ -86,7 +94,8 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
         return run
 
     monkeypatch.setattr(LocalDeployment, "bootstrapped", lambda _self: "bootstrap" in account.there)
-    monkeypatch.setattr(LocalDeployment, "bootstrap", step("bootstrap"))
+    monkeypatch.setattr(LocalDeployment, "bootstrap", account.bootstrap)
+    monkeypatch.setattr(LocalDeployment, "execution_policies", lambda _self, settings: [settings.environment])
     monkeypatch.setattr(LocalDeployment, "synthesise", step("templates"))
     monkeypatch.setattr(LocalDeployment, "deploy", account.deploy)
     monkeypatch.setattr(LocalDeployment, "destroy", account.destroy)
@@ -122,6 +131,12 @@ def test_endpoints_are_deployed_several_at_once_with_their_observability_where_t
     changed = settings.model_copy(update={"dashboard": False, "alarms": None, **watched})
     deploy.deploy(changed, AWS, Steps(), builds=True, concurrency=3)
     assert account.at_once == {"local/artifacts": 1, "local/builds": 1, stack: 3}
+
+
+def test_a_restricted_deployment_bootstraps_again_with_the_policy_of_its_environment(account: Account) -> None:
+    for option in ([], [], ["--restrict-cloudformation"]):
+        assert CliRunner().invoke(deploy.deploy_command, option).exit_code == 0
+    assert account.policies == [[], ["local"]]
 
 
 def test_nothing_is_deployed_after_a_step_that_failed_nor_bootstrapped_again(

@@ -83,6 +83,15 @@ def test_a_deployment_takes_the_synthesised_templates_and_asks_nothing(cdk: Cdk,
     assert log.index("$ cdk deploy") < log.index("$ cdk destroy")
 
 
+def test_a_bootstrap_gives_the_execution_role_these_policies_or_else_every_right(cdk: Cdk) -> None:
+    cdk(SAY_ARGUMENTS)
+    option = "--cloudformation-execution-policies"
+    restricted = said_by(lambda one: one.bootstrap(policies=["arn:a", "arn:b"]))
+    assert restricted[:2] == ["bootstrap", "aws://123456789012/us-east-1"]
+    assert restricted[restricted.index(option) + 1] == "arn:a,arn:b"
+    assert option not in said_by(LocalDeployment.bootstrap)
+
+
 def test_the_cdk_sees_the_local_aws_and_nothing_of_the_person_s_own(
     cdk: Cdk, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ from tritonstack.engines.prepare_plan import (
     Build,
     Copy,
     Failure,
+    Outcome,
     Phase,
     PreparationPlan,
     Prepared,
@@ -42,14 +43,14 @@ from tritonstack.engines.prepare_plan import (
     plan_preparation,
 )
 from tritonstack.engines.runners import runner_for
-from tritonstack.engines.stored_archives import copy_archive, source_of_digest, stored_manifest
+from tritonstack.engines.stored_archives import copy_archive, source_of_digest
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.lint import Target, lint_folder, refuse_errors
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report
-from tritonstack.models.publish import BuiltArchive, publish_archive
+from tritonstack.models.publish import BuiltArchive, publish_archives, stored_manifest
 from tritonstack.models.source import refuse_unservable
 from tritonstack.models.staging import Proofs, Task, finish, stage_archive
 from tritonstack.naming import ArchiveName
@@ -303,20 +304,16 @@ class Preparation:
         """Publish a built archive to its first place, and copy it from there to the others."""
         first, *others = build.places
         report = self._report(build.name.model)
-        archive = BuiltArchive(source=build.source, name=build.name, place=first, target=build.target)
+        archive = BuiltArchive(
+            source=build.source, name=build.name, place=first, target=build.target, manifest=manifest
+        )
         try:
-            done = publish_archive(
-                archive, manifest, bucket=self.bucket, local=self._local, places=self.places, report=report
+            [done] = publish_archives(
+                [archive], bucket=self.bucket, local=self._local, places=self.places, report=report
             )
-            ours = done.outcome == "published"
-            self._add(
-                Prepared(
-                    name=build.name,
-                    place=first,
-                    outcome="built" if ours else "another was first",
-                    seconds=time.monotonic() - started,
-                )
-            )
+            outcome: Outcome = "built" if done.outcome == "published" else "another was first"
+            seconds = time.monotonic() - started
+            self._add(Prepared(name=build.name, place=first, outcome=outcome, seconds=seconds))
             committed = stored_manifest(self.bucket, build.name, first) if others else None
         except TritonstackError as error:
             self._fail("commit", build.name, error)

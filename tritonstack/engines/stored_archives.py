@@ -25,14 +25,10 @@ from tritonstack.models.inputs import (
     sources_of,
 )
 from tritonstack.models.manifest import Manifest
+from tritonstack.models.publish import stored_manifest
 from tritonstack.models.recipe import Size, Weights
 from tritonstack.models.source import ArchiveSource, BuildChoice
-from tritonstack.naming import (
-    NAME_PATTERN,
-    ArchiveName,
-    inputs_key,
-    release_parameter,
-)
+from tritonstack.naming import NAME_PATTERN, ArchiveName, inputs_key, release_parameter
 from tritonstack.paths import setup_command
 from tritonstack.unpacking import UnsafeArchiveError, unpack
 
@@ -47,20 +43,6 @@ def stored_archives(bucket: ArtifactBucket) -> Mapping[ArchiveName, tuple[Place,
         name, place = stored.name, stored.place
         found.setdefault(name, set()).add(place)
     return {name: tuple(sorted(places)) for name, places in found.items()}
-
-
-def stored_manifest(bucket: ArtifactBucket, name: ArchiveName, place: Place) -> Manifest | None:
-    """The manifest of an archive stored at a place.
-
-    None where there is none, or it belongs to another build's archive: its writer ended, or lost a race, in between.
-    """
-    content = bucket.read(place.manifest(name))
-    stored = bucket.look(place.archive(name))
-    try:
-        manifest = Manifest.model_validate_json(content) if content is not None else None
-    except ValueError:
-        return None
-    return manifest if manifest is not None and stored is not None and belongs(manifest, stored) else None
 
 
 # Sources of recorded digests.
@@ -167,7 +149,7 @@ def copy_archive(
     bucket.put_once(target.manifest(name), manifest.to_json().encode())
     first = _copy(bucket, source.archive(name), target.archive(name))
     stored = bucket.look(target.archive(name))
-    if stored is not None and belongs(manifest, stored) and stored_manifest(bucket, name, target) is None:
+    if stored is not None and belongs(manifest, stored) and stored_manifest(bucket, name, target, stored) is None:
         bucket.put(target.manifest(name), manifest.to_json().encode())  # whichever run wrote either first
     return first
 

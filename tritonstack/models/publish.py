@@ -5,7 +5,7 @@ from __future__ import annotations
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -105,14 +105,11 @@ class BuiltArchive:
     name: ArchiveName  # its model and digest
     place: Place  # under whose prefix it goes
     target: str | None  # what it was built for, where its bytes depend on it
+    manifest: Manifest  # as it was built
 
     @property
     def key(self) -> str:
         return self.place.archive(self.name)
-
-    @property
-    def manifest_key(self) -> str:
-        return self.place.manifest(self.name)
 
 
 def publish_environment(
@@ -134,87 +131,78 @@ def publish_environment(
     deployed, before anything is written; :class:`WorkFailedError` where a file is not what was built (before anything
     is written, too), where AWS refuses, or where a manifest matches neither the stored archive nor the one built here.
     """
-    places = places or Places.of_project()
+    places, name = places or Places.of_project(), environment.environment
     left, archives = _archives(environment, places, local=local)
-    manifests = _require_built(archives, places, environment.environment)
-    bucket = ArtifactBucket(environment=environment.environment, session=session)
-    absent = [archive for archive in archives if bucket.look(archive.key) is None]
-    for archive in archives if not local else ():
-        file = places.archive(archive.name, archive.target) if archive in absent else None
-        refuse_stand_in(manifests[archive.name, archive.target], file)
-    advice = f"delete it, then: tritonstack build -e {environment.environment}"
-    _require_intact(absent, manifests, places, advice=advice, report=report)
-    published = tuple(
-        _publish(archive, manifests[archive.name, archive.target], bucket=bucket, places=places, report=report)
-        for archive in archives
-    )
-    return PublishSummary(bucket=bucket.name, archives=published, left=left, environment=environment.environment)
+    bucket = ArtifactBucket(environment=name, session=session)
+    advice = f"delete it, then: tritonstack build -e {name}"
+    published = publish_archives(archives, bucket=bucket, local=local, places=places, advice=advice, report=report)
+    return PublishSummary(bucket=bucket.name, archives=published, left=left, environment=name)
 
 
-def publish_archive(
-    archive: BuiltArchive,
-    manifest: Manifest,
+def publish_archives(
+    archives: Sequence[BuiltArchive],
     *,
     bucket: ArtifactBucket,
     local: bool,
     places: Places,
+    advice: str = "delete it, then build it again:",
     report: Report = lambda _text: None,
-) -> Published:
-    """Put one built archive under one endpoint's platform prefix: inputs, client files, manifest, the archive last.
+) -> tuple[Published, ...]:
+    """Put built archives under their platform prefixes, each with inputs, client files and manifest before itself.
 
-    ``manifest``: of the archive, as it was built in ``places``. ``local``: whether the bucket is the local AWS's, which
-    takes plans of trtexec's stand-in.
+    ``local``: whether the bucket is the local AWS's, which takes plans of trtexec's stand-in. ``places``: where they
+    were built. ``advice``: what to do about a file that is not what was built, before the model's name.
 
-    Raises :class:`WorkFailedError` where the archive holds a stand-in's plan and the bucket is no local one, a file is
+    Raises :class:`WorkFailedError` where an archive holds a stand-in's plan and the bucket is no local one, a file is
     not what was built, or AWS refuses; nothing is written in the first two cases.
     """
-    is_absent = bucket.look(archive.key) is None
-    if not local:
-        refuse_stand_in(manifest, places.archive(archive.name, archive.target) if is_absent else None)
-    if is_absent:
-        manifests = {(archive.name, archive.target): manifest}
-        _require_intact([archive], manifests, places, advice="delete it, then build it again:", report=report)
-    return _publish(archive, manifest, bucket=bucket, places=places, report=report)
+    absent = [archive for archive in archives if bucket.look(archive.key) is None]
+    for archive in archives if not local else ():
+        refuse_stand_in(archive.manifest, places.archive(archive.name, archive.target) if archive in absent else None)
+    _require_intact(absent, places, advice=advice, report=report)
+    return tuple(_publish(archive, bucket=bucket, places=places, report=report) for archive in archives)
+
+
+def stored_manifest(
+    bucket: ArtifactBucket, name: ArchiveName, place: Place, stored: StoredObject | None = None
+) -> Manifest | None:
+    """The manifest of an archive stored at a place, which is looked for unless it is given (``stored``).
+
+    None where there is none, or it belongs to another build's archive: its writer ended, or lost a race, in between.
+    """
+    content = bucket.read(place.manifest(name))
+    stored = stored or bucket.look(place.archive(name))
+    try:
+        manifest = Manifest.model_validate_json(content) if content is not None else None
+    except ValueError:
+        return None
+    return manifest if manifest is not None and stored is not None and belongs(manifest, stored) else None
 
 
 def _archives(
     environment: Environment, places: Places, *, local: bool
 ) -> tuple[tuple[str, ...], tuple[BuiltArchive, ...]]:
-    """The names of archives that are left to the deployment, sorted, and the archives to publish."""
+    """The names of archives that are left to the deployment, sorted, and the archives to publish.
+
+    Raises :class:`InputError` with what is not built, by target, and one command that builds it.
+    """
     choice, leaves = choice_of(environment), leaves_engines(environment.builds)
     left: set[str] = set()
     archives: list[BuiltArchive] = []
+    missing: dict[str | None, set[str]] = {}
     for endpoint in environment.endpoints:
         platform = None if local else endpoint.platform
         named = [source for entry in endpoint.models for source in sources_of(entry, places.repositories, choice)]
         found = [source for source in named if not (leaves and lacks_plan(source))]
         left |= {source.name for source in named} - {source.name for source in found}
         refuse_unservable(found, platform=platform)
-        archives += [
-            BuiltArchive(
-                source=source,
-                name=ArchiveName(model=source.name, digest=model_digest(source)),
-                place=Place(endpoint=endpoint.name, platform=endpoint.platform),
-                target=target_of(source, platform),
-            )
-            for source in sorted(found, key=lambda source: source.name)
-        ]
-    return tuple(sorted(left)), tuple(archives)
-
-
-_Key = tuple[ArchiveName, str | None]
-
-
-def _require_built(archives: tuple[BuiltArchive, ...], places: Places, environment: str) -> dict[_Key, Manifest]:
-    """The manifests. Raises :class:`InputError` with what is not built, by target, and one command that builds it."""
-    manifests: dict[_Key, Manifest] = {}
-    missing: dict[str | None, set[str]] = {}
-    for archive in archives:
-        manifest = places.built(archive.name, archive.target)
-        if manifest is None:
-            missing.setdefault(archive.target, set()).add(archive.name.model)
-        else:
-            manifests[archive.name, archive.target] = manifest
+        for source in sorted(found, key=lambda source: source.name):
+            name, target = ArchiveName(model=source.name, digest=model_digest(source)), target_of(source, platform)
+            place, manifest = Place(endpoint=endpoint.name, platform=endpoint.platform), places.built(name, target)
+            if manifest is None:
+                missing.setdefault(target, set()).add(name.model)
+            else:
+                archives.append(BuiltArchive(source=source, name=name, place=place, target=target, manifest=manifest))
     if missing:
         problems = [
             Problem(
@@ -224,20 +212,18 @@ def _require_built(archives: tuple[BuiltArchive, ...], places: Places, environme
             )
             for target, names in sorted(missing.items(), key=lambda item: item[0] or "")
         ]
-        problems[-1] = replace(problems[-1], advice=f"tritonstack build -e {environment}")
+        problems[-1] = replace(problems[-1], advice=f"tritonstack build -e {environment.environment}")
         raise InputError(problems)
-    return manifests
+    return tuple(sorted(left)), tuple(archives)
 
 
-def _require_intact(
-    archives: list[BuiltArchive], manifests: Mapping[_Key, Manifest], places: Places, *, advice: str, report: Report
-) -> None:
+def _require_intact(archives: Sequence[BuiltArchive], places: Places, *, advice: str, report: Report) -> None:
     """Raise :class:`WorkFailedError`, before anything is written, for every archive that is not what was built."""
     said: dict[str, None] = {}
     for key, archive in {(archive.name, archive.target): archive for archive in archives}.items():
         report(f"{archive.name.model}: checking it")
-        files = {places.archive(*key): manifests[key].archive.sha256}
-        for name, entry in manifests[key].client_files.items():
+        files = {places.archive(*key): archive.manifest.archive.sha256}
+        for name, entry in archive.manifest.client_files.items():
             files[places.client_files(*key) / name] = entry.sha256
         for file, sha256 in files.items():
             if sha256_of(file) != sha256:
@@ -247,23 +233,18 @@ def _require_intact(
         raise WorkFailedError("\n".join(said))
 
 
-def _publish(
-    archive: BuiltArchive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report
-) -> Published:
+def _publish(archive: BuiltArchive, *, bucket: ArtifactBucket, places: Places, report: Report) -> Published:
     report(f"{archive.name.model}: looking for it")
     outcome: Outcome
     stored = bucket.look(archive.key)
     if stored is not None:
-        ours = belongs(manifest, stored)
-        outcome = "there already" if ours else "there already from another build"
+        outcome = "there already" if belongs(archive.manifest, stored) else "there already from another build"
     else:
-        outcome = (
-            "published" if _put(archive, manifest, bucket=bucket, places=places, report=report) else "another was first"
-        )
+        outcome = "published" if _put(archive, bucket=bucket, places=places, report=report) else "another was first"
         stored = bucket.look(archive.key)
         if stored is None:
             raise WorkFailedError(f"s3://{bucket.name}/{archive.key} was removed while it was published; publish again")
-    return Published(key=archive.key, outcome=outcome, mended=_mend(archive, manifest, stored=stored, bucket=bucket))
+    return Published(key=archive.key, outcome=outcome, mended=_mend(archive, stored=stored, bucket=bucket))
 
 
 def _publish_inputs(archive: BuiltArchive, bucket: ArtifactBucket) -> None:
@@ -276,25 +257,23 @@ def _publish_inputs(archive: BuiltArchive, bucket: ArtifactBucket) -> None:
         bucket.put_once(key, file)
 
 
-def _put(archive: BuiltArchive, manifest: Manifest, *, bucket: ArtifactBucket, places: Places, report: Report) -> bool:
+def _put(archive: BuiltArchive, *, bucket: ArtifactBucket, places: Places, report: Report) -> bool:
     """Write inputs, client files, manifest and archive, each unless it lies there; False where another was first."""
     _publish_inputs(archive, bucket)
+    key, manifest = (archive.name, archive.target), archive.manifest
     for name in manifest.client_files:
-        bucket.put_once(
-            archive.place.client_file(archive.name, name), places.client_files(archive.name, archive.target) / name
-        )
-    bucket.put_once(archive.manifest_key, manifest.to_json().encode())
-    total, done = manifest.archive.bytes, 0
+        bucket.put_once(archive.place.client_file(archive.name, name), places.client_files(*key) / name)
+    bucket.put_once(archive.place.manifest(archive.name), manifest.to_json().encode())
+    entry, done = manifest.archive, 0
 
     def sent(count: int) -> None:
         nonlocal done
         done += count
-        report(f"{archive.name.model}: {100 * done // total} % of {total / 1e6:,.1f} MB")
+        report(f"{archive.name.model}: {100 * done // entry.bytes} % of {entry.bytes / 1e6:,.1f} MB")
 
-    file, entry = places.archive(archive.name, archive.target), manifest.archive
     # By it the manifest can be checked without reading the archive.
     metadata = {"sha256": entry.sha256, "tar-bytes": str(entry.tar_bytes), "tar-sha256": entry.tar_sha256}
-    return bucket.put_once(archive.key, file, metadata=metadata, sent=sent)
+    return bucket.put_once(archive.key, places.archive(*key), metadata=metadata, sent=sent)
 
 
 def _entry(file: str, stored: StoredObject) -> ArchiveEntry | None:
@@ -312,30 +291,26 @@ def _entry(file: str, stored: StoredObject) -> ArchiveEntry | None:
         return None
 
 
-def _mend(archive: BuiltArchive, ours: Manifest, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
+def _mend(archive: BuiltArchive, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
     """Make the bucket's manifest describe the bucket's archive; True where it did not.
 
     It does not where a publisher ended, or lost a race, after its manifest and before its archive. Equal digests have
     equal inputs, so that ours is right but for the archive's own bytes, which its object's metadata has. Nor does one
     whose proof was skipped describe what was proven since.
     """
-    content = bucket.read(archive.manifest_key)
-    try:
-        kept = Manifest.model_validate_json(content) if content is not None else None
-    except ValueError:
-        kept = None
-    proves = kept is not None and bool(kept.proof_skipped) and not ours.proof_skipped
-    if kept is not None and belongs(kept, stored) and not proves:
+    key, ours = archive.place.manifest(archive.name), archive.manifest
+    kept = stored_manifest(bucket, archive.name, archive.place, stored)
+    if kept is not None and (ours.proof_skipped or not kept.proof_skipped):
         return False
     entry = _entry(str(archive.name), stored)
     if entry is None and not belongs(ours, stored):
         raise WorkFailedError(
-            f"s3://{bucket.name}/{archive.manifest_key} does not belong to the archive {archive.key},\n"
+            f"s3://{bucket.name}/{key} does not belong to the archive {archive.key},\n"
             "  and neither does the manifest that was built here\n"
             "  do:      delete both objects, then publish again"
         )
     if entry and entry != ours.archive:  # another build's, and two builds give two plans: nothing is known of theirs
         figures = {name: value for name, value in ours.figures.items() if name != ENGINE_FIGURE}
         ours = ours.model_copy(update={"archive": entry, "engines": {}, "figures": figures})
-    bucket.put(archive.manifest_key, ours.to_json().encode())
+    bucket.put(key, ours.to_json().encode())
     return True

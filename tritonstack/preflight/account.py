@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.config.fields import ECR_URI
-from tritonstack.iam_policies import covers, listed
+from tritonstack.iam_evaluation import Policies, Request, evaluate
+from tritonstack.iam_policies import listed
 from tritonstack.preflight.subject import About, PreflightResult, Subject
 
 
@@ -164,10 +165,9 @@ def _key_policy(about: About, subject: Subject, arn: str, services: tuple[str, .
     metadata = subject.calls.must("kms", "describe_key", KeyId=arn)["KeyMetadata"]
     answer = subject.calls.must("kms", "get_key_policy", KeyId=metadata["Arn"], PolicyName="default")
     policy = json.loads(answer["Policy"])
-    missing = [service for service in services if not lets_in(policy, "Service", (service, f"{service}.cn"))]
+    missing = [service for service in services if not lets_in(policy, (service, f"{service}.cn"))]
     account = subject.environment.account
-    root = (account, f"arn:*:iam::{account}:root")
-    if not lets_in(policy, "AWS", root):
+    if not lets_in(policy, (f"arn:aws:iam::{account}:root",)):
         missing.insert(0, f"IAM of account {account}")
     if missing:
         return about.fails(
@@ -176,14 +176,13 @@ def _key_policy(about: About, subject: Subject, arn: str, services: tuple[str, .
     return about.passes("lets in what is needed (conditions are not looked at)")
 
 
-def lets_in(policy: dict[str, Any], kind: str, principals: Iterable[str], *, action: str = USED) -> bool:
-    """Whether a statement allows an action to one of the principals (patterns); its conditions are not looked at."""
-    wanted = tuple(principals)
-    for statement in listed(policy.get("Statement")):
-        named = statement.get("Principal")
-        names = ["*"] if named == "*" else listed(named.get(kind)) if isinstance(named, dict) else []
-        allows = any(covers(str(each).lower(), action.lower()) for each in listed(statement.get("Action")))
-        known = any(name == "*" or covers(pattern, name) for name in names for pattern in wanted)
-        if statement.get("Effect") == "Allow" and allows and known:
-            return True
-    return False
+def lets_in(policy: dict[str, Any], principals: Iterable[str], *, action: str = USED) -> bool:
+    """Whether a key's or a role's policy allows an action to one of the principals if every condition is met."""
+    statements = [
+        {name: each[name] for name in ("Effect", "Principal", "Action", "NotAction") if name in each}
+        for each in listed(policy.get("Statement"))
+        if "Principal" in each and (each["Effect"] == "Allow" or not each.get("Condition"))
+    ]
+    policies = Policies(resource=statements, resource_must_allow=True)
+    requests = (Request(principal=each, action=action, resource="*") for each in principals)
+    return any(evaluate(each, policies).allowed for each in requests)

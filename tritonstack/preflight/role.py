@@ -44,7 +44,7 @@ def _trust(about: About, subject: Subject, arn: str) -> PreflightResult:
     if found != arn:
         return about.fails(f"the role is {found}", advice="Write its whole ARN, with its path, in role_arn.")
     policy: dict[str, Any] = answer["Role"].get("AssumeRolePolicyDocument", {})
-    if not lets_in(policy, "Service", (_PRINCIPAL, f"{_PRINCIPAL}.cn"), action="sts:AssumeRole"):
+    if not lets_in(policy, (_PRINCIPAL, f"{_PRINCIPAL}.cn"), action="sts:AssumeRole"):
         advice = f"Allow sts:AssumeRole to the service {_PRINCIPAL} in its trust policy."
         return about.fails(f"its trust policy lets in no {_PRINCIPAL}", advice=advice)
     return about.passes(f"lets in {_PRINCIPAL} (conditions are not looked at)")

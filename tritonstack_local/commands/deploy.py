@@ -41,7 +41,12 @@ WAITING = "waiting for another local deploy or local destroy"
     show_default=True,
     help="Number of stacks that the CDK deploys at once: endpoints, and the builds that they wait for.",
 )
-def deploy_command(*, environment: str, concurrency: int) -> None:
+@click.option(
+    "--restrict-cloudformation",
+    is_flag=True,
+    help="Let CloudFormation do only what the policy of `tritonstack pipeline bootstrap` allows.",
+)
+def deploy_command(*, environment: str, concurrency: int, restrict_cloudformation: bool) -> None:
     """Deploy ENVIRONMENT to the local AWS with the real CDK CLI: artifacts, then archives, then serving.
 
     A local AWS is started where none runs.
@@ -51,7 +56,14 @@ def deploy_command(*, environment: str, concurrency: int) -> None:
     steps = Steps()
     try:
         with one_deployment(steps):
-            deploy(wanted.settings, started_local_aws(), steps, builds=wanted.builds, concurrency=concurrency)
+            deploy(
+                wanted.settings,
+                started_local_aws(),
+                steps,
+                builds=wanted.builds,
+                concurrency=concurrency,
+                restricted=restrict_cloudformation,
+            )
     except KeyboardInterrupt:
         click.echo("the local AWS stays up: tritonstack local down stops it", err=True)
         raise
@@ -119,17 +131,27 @@ def check_account(settings: Environment, *, file: str) -> None:
     refuse(problems)
 
 
-def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool = False, concurrency: int = 1) -> None:
+def deploy(
+    settings: Environment,
+    aws: LocalAws,
+    steps: Steps,
+    *,
+    builds: bool = False,
+    concurrency: int = 1,
+    restricted: bool = False,
+) -> None:
     """Everything from the bootstrap to serving endpoints, each step shown with its time.
 
     ``builds``: the environment has a builds stack, whose build makes what is not published before the endpoints.
-    ``concurrency``: how many of the endpoints' stacks are deployed at once.
+    ``concurrency``: how many of the endpoints' stacks are deployed at once. ``restricted``: CloudFormation's execution
+    role has the policy of ``tritonstack pipeline bootstrap``, and not every right.
     """
     name = settings.environment
     deployment = LocalDeployment(aws=aws, environment=name)
-    if not deployment.bootstrapped():
+    if restricted or not deployment.bootstrapped():
         with steps.step("bootstrap the account (cdk bootstrap)") as step:
-            _following(deployment, step).bootstrap()
+            policies = deployment.execution_policies(settings) if restricted else []
+            _following(deployment, step).bootstrap(policies=policies)
     with steps.step("synthesise the templates (cdk synth)") as step:
         _following(deployment, step).synthesise()
     with steps.step(f"deploy {name}/artifacts: bucket and key (cdk deploy)") as step:

@@ -26,7 +26,7 @@ from tritonstack.models.build import build_sources
 from tritonstack.models.inputs import leaves_engines
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Manifest, Places
-from tritonstack.models.publish import BuiltArchive, publish_archive
+from tritonstack.models.publish import BuiltArchive, publish_archives
 from tritonstack.models.sample import compare_answer, to_tensors
 from tritonstack.models.source import ArchiveSource, files_below, lacks_plan, target_of
 from tritonstack.naming import ArchiveName
@@ -261,17 +261,18 @@ class Work:
     def _publish(self, source: ArchiveSource, digest: str, endpoint: Endpoint, *, session: Any, step: Step) -> Manifest:
         """Build an archive, the endpoint's response in place of a proof, and publish it under the endpoint's prefix."""
         step.say("building it")
-        built, places = build_sources([source], places=self.places, prove=False, report=step.say).built, self.places
+        [built] = build_sources([source], places=self.places, prove=False, report=step.say).built
         archive = BuiltArchive(
             source=source,
             name=ArchiveName(model=source.name, digest=digest),
             place=Place(endpoint=endpoint.name, platform=endpoint.platform),
             target=target_of(source, None),
+            manifest=built.manifest,
         )
         step.say("publishing it")
         bucket = ArtifactBucket(environment=self.environment, session=session)
-        publish_archive(archive, built[0].manifest, bucket=bucket, local=True, places=places, report=step.say)
-        return built[0].manifest
+        publish_archives([archive], bucket=bucket, local=True, places=self.places, report=step.say)
+        return built.manifest
 
 
 def _answer_before(verifier: Verifier, new: Release, digest: str | None, deployed: DeployedSet) -> Outputs | str:

@@ -16,6 +16,7 @@ from tritonstack_local.aws import (
     require_local_aws,
     sdk_variables,
 )
+from tritonstack_local.commands.iam import role_variables
 from tritonstack_local.start import start_local_aws, stop_local_aws
 
 PORT = click.IntRange(0, 65535)
@@ -40,7 +41,8 @@ PORT = click.IntRange(0, 65535)
     show_envvar=True,
     help="Port of InvokeEndpoint; 0 takes a free one.",
 )
-def up(*, port: int, runtime_port: int) -> None:
+@click.option("--no-iam", is_flag=True, help="Allow every request: no permission is enforced.")
+def up(*, port: int, runtime_port: int, no_iam: bool) -> None:
     """Start the local AWS and its SageMaker runtime. They stay up until `tritonstack local down`."""
     aws = find_local_aws()
     if aws is not None:
@@ -48,8 +50,12 @@ def up(*, port: int, runtime_port: int) -> None:
         return
     steps = Steps()
     with steps.step("start the local AWS") as step:
-        aws = start_local_aws(emulator_port=port, runtime_port=runtime_port, report=step.say, note=steps.note)
+        aws = start_local_aws(
+            emulator_port=port, runtime_port=runtime_port, report=step.say, note=steps.note, iam=not no_iam
+        )
         step.end_with(f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
+    if no_iam:
+        steps.note("IAM is switched off: every request is allowed, also those that AWS would refuse")
 
 
 @click.command("down")
@@ -71,14 +77,16 @@ def _path_line() -> str:
 
 @click.command("env")
 @click.option("--unset", is_flag=True, help="Print the commands that unset the variables instead.")
-def env(*, unset: bool) -> None:
+@click.option("--role", help="Name or ARN of a role to act as, instead of the account's administrator.")
+def env(*, unset: bool, role: str | None) -> None:
     """Print the variables that point an AWS SDK at the local AWS: eval "$(tritonstack local env)"."""
     if unset:  # also when nothing runs any more
-        for name in sdk_variables(emulator_url="", runtime_url=""):
+        for name in (*sdk_variables(emulator_url="", runtime_url=""), "AWS_SESSION_TOKEN"):
             click.echo(f"unset {name}")
         click.echo(PATH_BACK)
         return
-    variables = require_local_aws().variables()
+    aws = require_local_aws()
+    variables = aws.variables() | ({} if role is None else role_variables(aws, role))
     click.echo(f"unset {' '.join(PERSONAL_VARIABLES)}")
     for name, value in variables.items():
         click.echo(f"export {name}={shlex.quote(value)}")

@@ -22,6 +22,7 @@ from tritonstack.cli.conventions import json_option, print_json, result_console
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.paths import LocalPaths
 from tritonstack_local.aws import LocalAws, find_local_aws, require_local_aws
+from tritonstack_local.commands.iam import denials
 from tritonstack_local.container.container import release_and_version
 
 SECONDS = 1.0
@@ -42,14 +43,14 @@ def status_command(*, watch: bool, as_json: bool) -> None:
         _watch(aws, console)
     else:
         width = console.width if console.is_terminal else None
-        console.print(view(aws, aws.runtime_status(), width=width))
+        console.print(Group(view(aws, aws.runtime_status(), width=width), *denials(aws.iam())))
 
 
 def _watch(aws: LocalAws, console: Console) -> None:
     """Show the status until interrupted, which is its regular end."""
 
     def now() -> RenderableType:
-        return view(aws, aws.runtime_status(), width=console.width)
+        return Group(view(aws, aws.runtime_status(), width=console.width), *denials(aws.iam()))
 
     with Live(now(), console=console, screen=True, auto_refresh=False) as live:
         try:

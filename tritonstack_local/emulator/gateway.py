@@ -1,4 +1,4 @@
-"""The one port: internal routes, InvokeEndpoint handed to the runtime, everything else to MiniStack."""
+"""The one port: internal routes, InvokeEndpoint handed to the runtime, everything else authorised and to MiniStack."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ministack.core.concurrency import run_reentrant
 
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.faults import Faults
+from tritonstack_local.emulator.iam import gate
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 
 # So a client that knows nothing but ``AWS_ENDPOINT_URL`` can invoke; who wants the short way gives the runtime's own
@@ -71,7 +72,9 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection's request, or the server's life cycle."""
         path = scope.get("path", "")
-        if scope["type"] == "http" and path.startswith("/_tritonstack/"):
+        if scope["type"] == "http" and path.startswith("/_tritonstack/iam"):
+            await _answer(send, _json(*await _iam(scope, receive)))
+        elif scope["type"] == "http" and path.startswith("/_tritonstack/"):
             await _answer(send, await self._internal(scope["method"], path, receive))
         elif scope["type"] == "http" and scope["method"] == "POST" and INVOCATION.match(path):
             await _answer(send, await self._invoke(scope, receive))
@@ -80,7 +83,12 @@ class Gateway:
             if scope["type"] == "http":
                 target = dict(scope["headers"]).get(b"x-amz-target", b"").decode("latin-1")  # AmazonSSM.PutParameter
                 fault = await self._faults.befall(scope["method"], path, target.rpartition(".")[2])
-            if fault is None:
+            refused = None
+            if fault is None and scope["type"] == "http":
+                receive, refused = await gate.authorised(scope, receive)
+            if refused is not None:
+                await _answer(send, refused)
+            elif fault is None:
                 await ministack.app.app(scope, receive, send)
             else:
                 await _body(receive)
@@ -135,8 +143,22 @@ class Gateway:
             return _json(413, {"Message": f"The body is larger than {_LARGEST_BODY} bytes."})
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
         path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(scope["path"])
+        if scope.get("query_string"):  # a presigned request is signed there
+            path += f"?{scope['query_string'].decode('latin-1')}"
         answer: Answer = await run_reentrant(forward, self._runtime_url, path, headers, body)
         return answer
+
+
+async def _iam(scope: Scope, receive: Receive) -> tuple[int, dict[str, Any]]:
+    """Decisions and credentials for the runtime; what was used and denied for the command line."""
+    method, path = scope["method"], scope["path"]
+    if (method, path) == ("POST", "/_tritonstack/iam/decisions"):
+        return gate.decision(await _body(receive))
+    if (method, path) == ("GET", "/_tritonstack/iam/credentials"):
+        return gate.credentials(scope.get("query_string", b"").decode("latin-1"))
+    if (method, path) == ("GET", "/_tritonstack/iam"):
+        return 200, gate.usage()
+    return 404, {"message": f"{method} {path} is no route of the local AWS"}
 
 
 def _move_clock(body: bytes | None) -> Answer:

@@ -23,6 +23,7 @@ from tritonstack_local.emulator.cloudformation import (
     autoscaling_resources,
     custom_resources,
     network_resources,
+    permissions,
     provisioning,
     sagemaker_resources,
     stack_operations,
@@ -33,6 +34,8 @@ from tritonstack_local.emulator.codebuild.shell import descendants
 from tritonstack_local.emulator.codepipeline import Pipelines, codepipeline_service, install_pipelines
 from tritonstack_local.emulator.faults import Faults
 from tritonstack_local.emulator.gateway import Gateway
+from tritonstack_local.emulator.iam.authorization import switch
+from tritonstack_local.emulator.iam.records import records
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.sagemaker.api import sagemaker_service
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
@@ -52,6 +55,9 @@ def build(settings: EmulatorSettings) -> Gateway:
     The order matters where two wrap the same function of MiniStack's stack engine: the last one is called first.
     """
     read_tables_whole()
+    switch.on = settings.iam
+    if not settings.iam:
+        logger.warning("IAM is switched off (TRITONSTACK_IAM=off): every request is allowed")
     state = SageMakerState(fleets=settings.fleets)
     endpoints = Endpoints(state)
     jobs = ProcessingJobs(state)
@@ -77,11 +83,12 @@ def build(settings: EmulatorSettings) -> Gateway:
     install_pipelines(codepipeline, pipelines)
     network_resources.install()
     network_resources.install_joined_networks(state)
+    permissions.install()
     stack_operations.install(patience_seconds=settings.stack_patience_seconds)
     custom_resources.install()
     provisioning.install_role_boundaries()
     provisioning.install_schemas()
-    _before_exit.extend((jobs.end_all, builds.end_all, evaluator.stop))
+    _before_exit.extend((records.write, jobs.end_all, builds.end_all, evaluator.stop))
     faults = Faults()
     sagemaker.before = autoscaling.before = faults.refuse
     endpoints.silently_back = faults.silently_back

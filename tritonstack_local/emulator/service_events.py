@@ -8,13 +8,20 @@ import logging
 import threading
 from typing import Any
 
-from ministack.core.responses import request_scope
+from ministack.core.arn import parse_arn
+from ministack.core.responses import get_account_id, request_scope
 from ministack.services import cloudwatch_logs, eventbridge, lambda_svc, sqs
 
 from tritonstack import aws_names
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import metrics
 from tritonstack_local.emulator.codebuild.build import Build
+from tritonstack_local.emulator.iam import function_roles
+from tritonstack_local.emulator.iam.authorization import Principal, enforced, role_principal, service_principal
+from tritonstack_local.emulator.iam.needs import Need
+from tritonstack_local.emulator.iam.service_calls import log_needs, refusal_of
+from tritonstack_local.emulator.kms_keys import EVENTS, publishing_refusal
+from tritonstack_local.emulator.services import role_trusts
 
 # --- Events ---
 # PutEvents refuses such sources, as on AWS. A Lambda target is invoked asynchronously: when the function fails, Lambda
@@ -27,7 +34,8 @@ _LONGEST_EVENT_AGE_SECONDS = 21600.0
 
 
 def install() -> None:
-    """Events bear the clock's time, and Lambda targets are tried again. Once a process."""
+    """Services act with their roles, events bear the clock's time, Lambda targets are tried again. Once a process."""
+    function_roles.install()
     eventbridge._now_ts = clock.now
     eventbridge._dispatch_to_lambda = _invoke_in_background
 
@@ -89,16 +97,54 @@ def _send_to_failure_destination(name: str, record: dict[str, Any], event: Any, 
         lambda_svc._route_async_failure(arn, name, event, result)
 
 
+# EventBridge invokes functions, queues and topics as itself under their policies, and everything else with the role of
+# the target (EventBridge user guide, "Permissions for EventBridge to access targets"). What it may not invoke goes to
+# the target's dead-letter queue, without a retry (the same, "Using dead-letter queues to process undelivered events").
+_INVOKES = {"lambda": "lambda:InvokeFunction", "sqs": "sqs:SendMessage"}
+_STARTS = {
+    "codebuild": "codebuild:StartBuild",
+    "codepipeline": "codepipeline:StartPipelineExecution",
+    "states": "states:StartExecution",
+}
+
+
+def delivery_refusal(arn: str, rule: dict[str, Any], *, role: str | None = None) -> str | None:
+    """Why EventBridge may not invoke a target of a rule; None where it may. ``role``: the target's."""
+    service = arn.split(":")[2]
+    source = {"aws:SourceArn": str(rule["Arn"]), "aws:SourceAccount": get_account_id()}
+    if service == "sns":
+        return publishing_refusal(arn, service=EVENTS, source=source)
+    if not enforced():
+        return None
+    if service in _INVOKES:
+        caller, need = service_principal(EVENTS), Need(action=_INVOKES[service], resource=arn, context=source)
+    elif service not in _STARTS:
+        return None
+    elif role_trusts(role or "", EVENTS):
+        caller, need = role_principal(str(role), rule["Name"]), Need(action=_STARTS[service], resource=arn)
+    else:
+        return f"the target's role {role or '(none)'} cannot be assumed by {EVENTS}"
+    refusal = refusal_of(caller, [need], by=f"events: rule {rule['Name']}")
+    return refusal.sentence if refusal is not None else None
+
+
 # --- Logs ---
 
 _LONGEST_LINE = 200_000  # bytes; CloudWatch Logs takes 256 KiB an event
 
 
 class LogStream:
-    """One log stream, made at once; the group is made where it is missing. Usable from any thread."""
+    """One log stream, made at once; the group is made where it is missing. Usable from any thread.
 
-    def __init__(self, group: str, stream: str) -> None:
-        """In the account and region of the calling context."""
+    Attributes:
+        refusal: why there is none, and no line is kept: the writer may not write it. None where it may.
+    """
+
+    def __init__(self, group: str, stream: str, *, writer: Principal) -> None:
+        """In the account and region of the calling context. ``writer``: whose permissions count, once, now."""
+        self.refusal = refusal_of(writer, log_needs(group, stream), by=f"log of {group}")
+        if self.refusal is not None:
+            return
         self._context = contextvars.copy_context()
         self._stream = {"logGroupName": group, "logStreamName": stream}
         cloudwatch_logs._create_log_group({"logGroupName": group})
@@ -106,6 +152,8 @@ class LogStream:
 
     def line(self, text: str) -> None:
         """A line of a command's output, or several."""
+        if self.refusal is not None:
+            return
         at = int(clock.now() * 1000)
         lines = [line.encode()[:_LONGEST_LINE].decode(errors="ignore") for line in text.rstrip("\r\n").split("\n")]
         events = [{"timestamp": at, "message": line} for line in lines]
@@ -124,14 +172,30 @@ _MINUTE = 60
 
 
 def count_invocations() -> None:
-    """Have every event that a rule hands to a target counted: ``Invocations`` by ``RuleName``. Once a process."""
+    """Have every event that a rule hands to a target authorised and counted: ``Invocations`` by ``RuleName``.
+
+    Once a process. An invocation that fails for want of permission counts, too.
+    """
     theirs = eventbridge._invoke_target
 
     def invoke(target: dict[str, Any], event: dict[str, Any], rule: dict[str, Any], view: Any = None) -> None:
-        theirs(target, event, rule, view)
+        refusal = delivery_refusal(target["Arn"], rule, role=target.get("RoleArn"))
+        if refusal is None:
+            theirs(target, event, rule, view)
+        else:
+            logger.error("event not delivered to %s: %s", target["Arn"], refusal)
+            _keep_undelivered(target, event, rule)
         metrics.record(aws_names.EVENTS, aws_names.INVOCATIONS, 1, "Count", {aws_names.RULE_NAME: rule["Name"]})
 
     eventbridge._invoke_target = invoke
+
+
+def _keep_undelivered(target: dict[str, Any], event: dict[str, Any], rule: dict[str, Any]) -> None:
+    """Send an event to the target's dead-letter queue, whose policy must let EventBridge in."""
+    queue = (target.get("DeadLetterConfig") or {}).get("Arn")
+    if queue and delivery_refusal(queue, rule) is None:
+        payload = json.dumps(eventbridge._pattern_event_view(event).event_with_detail())
+        eventbridge._dispatch_to_sqs(parse_arn(queue), payload)
 
 
 def count_build(build: Build) -> None:

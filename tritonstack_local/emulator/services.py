@@ -16,9 +16,16 @@ import botocore.serialize
 import ministack.app
 import ministack.core.router
 from ministack.core.responses import error_response_json, get_account_id, json_response
-from ministack.services import iam
 
 from tritonstack_local.emulator import request_validation
+from tritonstack_local.emulator.iam.authorization import (
+    AccessDeniedError,
+    check_trust,
+    decide,
+    enforced,
+    service_principal,
+)
+from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.request_validation import RefusedError
 
 # --- Calls of MiniStack's services ---
@@ -64,21 +71,15 @@ def call(service: str, operation: str, request: dict[str, Any]) -> dict[str, Any
 def role_trusts(arn: str, service: str) -> bool:
     """Whether a role exists in the request's account and its trust policy lets ``service`` assume it."""
     parts = arn.split(":")
-    role = iam._roles.get(arn.rpartition("/")[2]) if len(parts) > 4 and parts[4] == get_account_id() else None
-    policy = json.loads(role["AssumeRolePolicyDocument"] or "{}") if role is not None else {}
-    for statement in _listed(policy.get("Statement")):
-        principal = statement.get("Principal", {})
-        services = _listed(principal.get("Service")) if isinstance(principal, dict) else _listed(principal)
-        actions = {"sts:AssumeRole", "sts:*", "*"} & set(_listed(statement.get("Action")))
-        if statement.get("Effect") == "Allow" and {service, "*"} & set(services) and actions:
-            return True
-    return False
-
-
-def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
+    if len(parts) != 6 or parts[4] != get_account_id():
+        return False
+    try:
+        check_trust(arn, service=service)
+    except AccessDeniedError:
+        return False
+    # The trust policy counts also where permissions are not enforced.
+    need = Need(action="sts:AssumeRole", resource=arn, context={"aws:SourceAccount": parts[4]})
+    return enforced() or decide(service_principal(service), need)[1].allowed
 
 
 def _serialised(

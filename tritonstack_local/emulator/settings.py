@@ -10,7 +10,7 @@ from pathlib import Path
 from tritonstack_local import ACCOUNT, REGION
 
 HOST = "127.0.0.1"
-"""The local AWS has no access control: it listens on loopback alone."""
+"""The local AWS verifies no signature: it listens on loopback alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +23,7 @@ class EmulatorSettings:
     temporary: Path  # the folder under which the emulator makes its own temporary folder
     endpoint_wait_seconds: float  # the longest that CloudFormation waits for an endpoint
     stack_patience_seconds: float  # how long an answer of CloudFormation may wait for a stack to settle
+    iam: bool  # whether permissions are enforced
 
     @classmethod
     def read(cls, variables: Mapping[str, str]) -> EmulatorSettings:
@@ -30,6 +31,9 @@ class EmulatorSettings:
         fleets = variables.get("TRITONSTACK_FLEETS", "runtime")
         if fleets not in ("runtime", "none"):
             raise ValueError(f"TRITONSTACK_FLEETS={fleets}: 'runtime' or 'none'")
+        iam = variables.get("TRITONSTACK_IAM", "on")
+        if iam not in ("on", "off"):
+            raise ValueError(f"TRITONSTACK_IAM={iam}: 'on' or 'off'")
         try:
             port = int(variables.get("GATEWAY_PORT", "4566"))
             wait = float(variables.get("TRITONSTACK_ENDPOINT_WAIT_SECONDS", "1800"))
@@ -43,6 +47,7 @@ class EmulatorSettings:
             temporary=Path(variables.get("TMPDIR") or "/tmp"),  # noqa: S108  the system's own default
             endpoint_wait_seconds=wait,
             stack_patience_seconds=patience,
+            iam=iam == "on",
         )
 
     def export(self, folder: str) -> None:

@@ -7,11 +7,13 @@ import asyncio
 import logging
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import uvloop
 
 from tritonstack_local.runtime.app import Runtime
+from tritonstack_local.runtime.callers import Authority, Roles
 from tritonstack_local.runtime.deployed import EmulatorReader, emulator_client
 from tritonstack_local.runtime.fleet import FleetParts
 from tritonstack_local.runtime.model_store import S3Objects
@@ -31,6 +33,7 @@ def read_arguments(argv: list[str] | None = None) -> RuntimeSettings:
         emulator_url=given.emulator.rstrip("/"),
         state=given.state.resolve(),
         max_payload_bytes=int(payload),
+        iam=os.environ.get("TRITONSTACK_IAM", "on") != "off",
     )
 
 
@@ -39,12 +42,19 @@ async def serve(settings: RuntimeSettings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    objects = S3Objects(emulator_client(settings, "s3", read_timeout=60))
+    authority = Authority(settings)
+    roles = Roles(authority, settings)
+    parts = FleetParts(
+        settings=settings,
+        objects=lambda role: S3Objects(partial(roles.client, role, "s3")),
+        check_role=roles.check,
+    )
     runtime = Runtime(
-        parts=FleetParts(settings=settings, objects=objects),
+        parts=parts,
         reader=EmulatorReader(settings),
         cloudwatch=emulator_client(settings, "cloudwatch"),
-        logs=emulator_client(settings, "logs"),
+        logs=partial(roles.client, service="logs"),
+        authority=authority,
     )
     await runtime.start()
     await stop.wait()
@@ -55,7 +65,7 @@ async def serve(settings: RuntimeSettings) -> None:
 def main() -> None:
     """The program."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("botocore").setLevel(logging.WARNING)
+    logging.getLogger("botocore").setLevel(logging.ERROR)  # its warnings are of errors that it raises as well
     uvloop.run(serve(read_arguments()))
 
 

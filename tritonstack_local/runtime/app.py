@@ -6,12 +6,13 @@ import asyncio
 import logging
 import shutil
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from tritonstack.http_server import Answer, InvokeError, Request, Server
+from tritonstack_local.runtime.callers import Authority, Callers
 from tritonstack_local.runtime.deployed import DeployedConfig, EmulatorReader
 from tritonstack_local.runtime.endpoint import Endpoint, Reconciler, say_if_it_failed
 from tritonstack_local.runtime.errors import endpoint_not_found, unknown_operation
@@ -100,12 +101,21 @@ logger = logging.getLogger("tritonstack.runtime")
 class Runtime:
     """InvokeEndpoint for everything that is deployed."""
 
-    def __init__(self, *, parts: FleetParts, reader: EmulatorReader, cloudwatch: Any, logs: Any) -> None:
-        """Starts nothing yet. ``cloudwatch`` and ``logs`` are boto3 clients."""
+    def __init__(
+        self,
+        *,
+        parts: FleetParts,
+        reader: EmulatorReader,
+        cloudwatch: Any,
+        logs: Callable[[str], Any],
+        authority: Authority,
+    ) -> None:
+        """Starts nothing yet. ``cloudwatch`` is a boto3 client, ``logs`` makes one of an execution role."""
         self._parts, settings = parts, parts.settings
         self.settings = settings
         self.publisher = Publisher(settings=settings, cloudwatch=cloudwatch, logs=logs)
         self.reconciler = Reconciler(reader=reader, settings=settings, new_fleet=self._new_fleet)
+        self._callers = Callers(authority, tags_of=self._tags_of) if settings.iam else None
         self._server = Server(
             handle=self.handle,
             handle_at_once=self.handle_at_once,
@@ -121,10 +131,16 @@ class Runtime:
         self.publisher.add(fleet)
         return fleet
 
+    def _tags_of(self, name: str) -> Mapping[str, str]:
+        endpoint = self.reconciler.endpoints.get(name)
+        return {} if endpoint is None else endpoint.described.tags
+
     async def handle(self, request: Request) -> Answer:
         """Answer one request. Raises InvokeError."""
         path, name = request.path, endpoint_in(request.method, request.path)
         if name is not None:
+            if self._callers is not None:
+                await self._callers.check(request, name)
             endpoint = self.reconciler.endpoints.get(name)
             if endpoint is None:
                 raise endpoint_not_found(endpoint=name)
@@ -139,7 +155,10 @@ class Runtime:
         """Begin to answer an ordinary invocation without a task; False where ``handle`` is to answer."""
         name = endpoint_in(request.method, request.path)
         endpoint = None if name is None else self.reconciler.endpoints.get(name)
-        return endpoint is not None and endpoint.invoke_at_once(request, done)
+        if name is None or endpoint is None:
+            return False
+        allowed = self._callers is None or self._callers.allowed_at_once(request, name)
+        return allowed and endpoint.invoke_at_once(request, done)
 
     def refused(self, method: bytes, path: bytes, error: InvokeError) -> None:
         """Count a payload that was too large at the endpoint it was sent to."""
@@ -170,12 +189,15 @@ class Runtime:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._server.stop(seconds=LAST_REQUESTS_SECONDS)
+        if self._callers is not None:
+            self._callers.stop()
         await self.reconciler.stop()
         await self.publisher.flush()
 
 
 def endpoint_in(method: bytes, path: bytes) -> str | None:
     """The name of the endpoint that a request invokes; None where it is no InvokeEndpoint."""
+    path = path.partition(b"?")[0]  # a presigned request has its signature in the query
     if method != b"POST" or not path.startswith(ENDPOINTS) or not path.endswith(INVOCATIONS):
         return None
     return unquote_to_bytes(path[len(ENDPOINTS) : -len(INVOCATIONS)]).decode("latin-1")

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError
 
 from tritonstack.naming import LOCAL_MAX_LOADED_MODELS_TAG
 from tritonstack_local import REGION
@@ -32,6 +32,10 @@ class DeploymentError(Exception):
 
 class UnreachableError(Exception):
     """The local AWS does not answer, or not as expected."""
+
+
+class RoleRefusedError(CredentialRetrievalError):
+    """SageMaker cannot assume an execution role: it does not exist, or does not trust SageMaker."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +71,7 @@ class DeployedModel:
     multi_model: bool
     data: S3Location  # the archive, or in multi-model mode the prefix of the archives
     cache_enabled: bool  # MultiModelConfig.ModelCacheSetting
+    role: str  # ExecutionRoleArn: downloads and the container's log are requests of its sessions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,17 +123,23 @@ class DeployedEndpoint:
     # (config, variant) → weight, of the config in service and of the pending one
     weights: Mapping[tuple[str, str], float] = field(default_factory=dict)
     max_loaded_models: int | None = None  # how many models the local container may hold (tag), or None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def emulator_client(settings: RuntimeSettings, service: str, *, read_timeout: float = 20.0) -> Any:
-    """A boto3 client of the local AWS."""
-    session = boto3.session.Session()
-    return session.client(
+def emulator_client(
+    settings: RuntimeSettings,
+    service: str,
+    *,
+    read_timeout: float = 20.0,
+    session: boto3.session.Session | None = None,
+) -> Any:
+    """A boto3 client of the local AWS, with a session's credentials or the administrator's."""
+    keys: dict[str, Any] = {} if session else {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
+    return (session or boto3.session.Session()).client(
         service,
         endpoint_url=settings.emulator_url,
         region_name=REGION,
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing",  # noqa: S106  (the emulator checks none)
+        **keys,
         config=Config(
             retries={"total_max_attempts": 2, "mode": "standard"},
             connect_timeout=5,
@@ -177,8 +188,9 @@ class EmulatorReader:
 
     def _describe(self, name: str) -> DeployedEndpoint:
         answer = self._sagemaker.describe_endpoint(EndpointName=name)
-        tags = self._sagemaker.list_tags(ResourceArn=answer["EndpointArn"]).get("Tags", [])
-        limit = next((tag["Value"] for tag in tags if tag["Key"] == LOCAL_MAX_LOADED_MODELS_TAG), "")
+        listed = self._sagemaker.list_tags(ResourceArn=answer["EndpointArn"]).get("Tags", [])
+        tags = {tag["Key"]: tag["Value"] for tag in listed}
+        limit = tags.get(LOCAL_MAX_LOADED_MODELS_TAG, "")
         status = answer["EndpointStatus"]
         summary = answer.get("PendingDeploymentSummary") or {}
         pending = summary.get("EndpointConfigName")
@@ -204,6 +216,7 @@ class EmulatorReader:
                 for variant in fleet.get("ProductionVariants") or []
             },
             max_loaded_models=int(limit) if limit.isdecimal() and int(limit) > 0 else None,
+            tags=tags,
         )
 
     def config(self, name: str) -> tuple[DeployedConfig, ...]:
@@ -268,4 +281,5 @@ def read_model(answer: Mapping[str, Any]) -> DeployedModel:
         multi_model=container.get("Mode") == "MultiModel",
         data=S3Location.parse(container.get("ModelDataUrl", "")),
         cache_enabled=(container.get("MultiModelConfig") or {}).get("ModelCacheSetting") != "Disabled",
+        role=answer["ExecutionRoleArn"],
     )

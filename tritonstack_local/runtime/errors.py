@@ -1,8 +1,8 @@
 """InvokeEndpoint's errors: the codes, statuses and bodies from which an AWS SDK builds its exceptions.
 
 Codes and statuses: botocore's service model of sagemaker-runtime, InvokeEndpoint. The sentences are those that
-SageMaker users report: amazon-sagemaker-examples issues 293 (not found), 799 (timed out), 1026 (target model not
-supported), 2815 (no response); sagemaker-tensorflow-serving-container 166 (target model missing).
+SageMaker users report: amazon-sagemaker-examples issues 290 (no signature), 293 (not found), 799 (timed out), 1026
+(target model not supported), 2815 (no response); sagemaker-tensorflow-serving-container 166 (target model missing).
 """
 
 from __future__ import annotations
@@ -31,16 +31,35 @@ def validation_error(message: str, *, error_code: str | None = None) -> InvokeEr
     return InvokeError("ValidationError", 400, message, members)
 
 
+def missing_authentication_token() -> InvokeError:
+    """The request has no signature."""
+    return InvokeError("MissingAuthenticationTokenException", 403, "Missing Authentication Token")
+
+
 def endpoint_not_found(*, endpoint: str) -> InvokeError:
     """There is no such endpoint, or it is not in service."""
     return validation_error(f"Endpoint {shortened(endpoint)} of account {ACCOUNT} not found.")
 
 
-def model_data_not_found(*, bucket: str, key: str) -> InvokeError:
-    """The archive is not there, or may not be read."""
-    return validation_error(
+class ModelDataNotFoundError(InvokeError):
+    """The archive is not there, or the execution role may not read it."""
+
+
+def model_data_not_found(*, bucket: str, key: str) -> ModelDataNotFoundError:
+    """The archive of a multi-model endpoint is not there, or may not be read."""
+    return ModelDataNotFoundError(
+        "ValidationError",
+        400,
         f"Failed to download model data(bucket: {bucket}, key: {key}). Please ensure that there is an object located "
-        "at the URL and that the role passed to CreateModel has permissions to download the model."
+        "at the URL and that the role passed to CreateModel has permissions to download the model.",
+    )
+
+
+def model_data_failure(url: str) -> str:
+    """FailureReason of an endpoint whose archive is not there, or may not be read (mlflow issue 2573)."""
+    return (
+        f'Failed to download model data for container "container_1" from URL: "{url}". Please ensure that there is an '
+        "object located at the URL and that the role passed to CreateModel has permissions to download the object."
     )
 
 

@@ -27,7 +27,7 @@ from tritonstack.unpacking import UnpackLimits
 from tritonstack_local.container import ContainerSettings, TritonContainer
 from tritonstack_local.runtime.container import ContainerClient, prepare_for_here
 from tritonstack_local.runtime.deployed import DeployedConfig, DeploymentError
-from tritonstack_local.runtime.errors import ContainerAddress
+from tritonstack_local.runtime.errors import ContainerAddress, ModelDataNotFoundError, model_data_failure
 from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics
 from tritonstack_local.runtime.model_cache import CachedModel, ModelCache
 from tritonstack_local.runtime.model_store import ModelStore, S3Objects
@@ -104,7 +104,8 @@ class FleetParts:
     """What every fleet is made with."""
 
     settings: RuntimeSettings
-    objects: S3Objects
+    objects: Callable[[str], S3Objects]  # an execution role → what it may read
+    check_role: Callable[[str], None]  # raises DeploymentError, UnreachableError; blocks
     launch: Callable[..., TritonContainer] = TritonContainer.start
     prepare: Callable[[Path, str | None], None] = prepare_for_here
 
@@ -139,7 +140,7 @@ class Fleet:
             dimensions=Dimensions(endpoint=endpoint, variant=config.variant, config=config.name)
         )
         self.store = ModelStore(
-            objects=parts.objects,
+            objects=parts.objects(config.model.role),
             prefix=config.model.data,
             root=self.folder / "models",
             limits=UnpackLimits(max_bytes=parts.settings.max_unpacked_bytes, max_members=parts.settings.max_members),
@@ -207,11 +208,12 @@ class Fleet:
     async def start(self) -> None:
         """Start the container and wait until it answers /ping.
 
-        Raises DeploymentError: it cannot start; with the last lines of its log.
+        Raises DeploymentError: it cannot start; with the last lines of its log. Raises UnreachableError.
         """
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         try:
+            await asyncio.to_thread(self._parts.check_role, self.config.model.role)
             await self._fetch_single_model()
             container = await self._boot()
         except DeploymentError:
@@ -238,6 +240,8 @@ class Fleet:
             return
         try:
             await asyncio.to_thread(self.store.fetch, model.data, self._model_data, cancel=self._give_up)
+        except ModelDataNotFoundError as error:
+            raise DeploymentError(model_data_failure(str(model.data))) from error
         except InvokeError as error:
             raise DeploymentError(error.message) from error
 

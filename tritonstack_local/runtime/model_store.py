@@ -15,7 +15,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.unpacking import CHUNK, UnpackLimits, UnsafeArchiveError, unpack
-from tritonstack_local.runtime.deployed import S3Location
+from tritonstack_local.runtime.deployed import RoleRefusedError, S3Location
 from tritonstack_local.runtime.errors import dependency_failure, model_data_not_found, model_data_unusable
 
 NOT_THERE = frozenset({"NoSuchKey", "NoSuchBucket", "404", "403", "AccessDenied"})
@@ -30,14 +30,14 @@ def model_hash(target_model: str) -> str:
 class S3Objects:
     """Objects of the local AWS."""
 
-    def __init__(self, client: Any) -> None:
-        """``client`` is a boto3 S3 client."""
+    def __init__(self, client: Callable[[], Any]) -> None:
+        """``client`` makes a boto3 S3 client, or gives the one that it made."""
         self._client = client
 
     def chunks(self, location: S3Location) -> Iterator[bytes]:
         """An object's bytes, a chunk at a time. Raises InvokeError as InvokeEndpoint would."""
         try:
-            body = self._client.get_object(Bucket=location.bucket, Key=location.key)["Body"]
+            body = self._client().get_object(Bucket=location.bucket, Key=location.key)["Body"]
             try:
                 yield from body.iter_chunks(CHUNK)
             finally:
@@ -46,6 +46,8 @@ class S3Objects:
             if error.response.get("Error", {}).get("Code") in NOT_THERE:
                 raise model_data_not_found(bucket=location.bucket, key=location.key) from error
             raise dependency_failure(f"S3 did not give {location}: {error}") from error
+        except RoleRefusedError as error:
+            raise model_data_not_found(bucket=location.bucket, key=location.key) from error
         except BotoCoreError as error:
             raise dependency_failure(f"S3 did not give {location}: {error}") from error
 

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,15 @@ class LogShipper:
     """
 
     def __init__(
-        self, *, client: Any, path: Path, group: str, stream: str, seen: Callable[[str], None] = lambda _line: None
+        self,
+        *,
+        client: Callable[[], Any],
+        path: Path,
+        group: str,
+        stream: str,
+        seen: Callable[[str], None] = lambda _line: None,
     ) -> None:
-        """``client`` is a boto3 logs client; ``seen`` gets every line that names a stand-in."""
+        """``client`` makes a boto3 logs client, or gives the one that it made; ``seen`` gets lines of stand-ins."""
         self._client = client
         self._path = path
         self._group = group
@@ -115,7 +122,7 @@ class LogShipper:
     def _send(self, lines: list[str]) -> None:
         self._make_stream()
         now = int(time.time() * 1000)
-        self._client.put_log_events(
+        self._client().put_log_events(
             logGroupName=self._group,
             logStreamName=self._stream,
             logEvents=[{"timestamp": now, "message": line} for line in lines],
@@ -125,8 +132,8 @@ class LogShipper:
         if self._ready:
             return
         for create, names in (
-            (self._client.create_log_group, {"logGroupName": self._group}),
-            (self._client.create_log_stream, {"logGroupName": self._group, "logStreamName": self._stream}),
+            (self._client().create_log_group, {"logGroupName": self._group}),
+            (self._client().create_log_stream, {"logGroupName": self._group, "logStreamName": self._stream}),
         ):
             try:
                 create(**names)
@@ -160,8 +167,8 @@ KEPT_DATA = 20_000
 class Publisher:
     """CloudWatch and CloudWatch Logs of the fleets."""
 
-    def __init__(self, *, settings: RuntimeSettings, cloudwatch: Any, logs: Any) -> None:
-        """``cloudwatch`` and ``logs`` are boto3 clients."""
+    def __init__(self, *, settings: RuntimeSettings, cloudwatch: Any, logs: Callable[[str], Any]) -> None:
+        """``cloudwatch`` is a boto3 client: SageMaker writes metrics itself. ``logs`` makes one of a role."""
         self._settings = settings
         self._cloudwatch = cloudwatch
         self._logs = logs
@@ -176,7 +183,7 @@ class Publisher:
         instance = load_catalogue().instance(fleet.config.instance_type)
         self._usage[fleet] = InstanceUsage(self._settings.state, vcpus=None if instance is None else instance.vcpu)
         self._shippers[fleet] = LogShipper(
-            client=self._logs,
+            client=partial(self._logs, fleet.config.model.role),
             path=fleet.folder / "triton.log",
             group=address.log_group,
             stream=address.log_stream,

@@ -13,6 +13,7 @@ class RuntimeSettings:
     port: int  # the loopback port of InvokeEndpoint
     emulator_url: str  # where the other AWS APIs answer
     state: Path  # the folder of the fleets: unpacked models and Triton's logs
+    iam: bool = True  # whether callers are checked, and fleets act with their Model's execution role
     # the largest request body. 6,291,456 in botocore's service model, 25 MB in a newer page of the developer guide, so
     # it is a setting
     max_payload_bytes: int = 6_291_456

@@ -59,6 +59,12 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 
 
 @pytest.fixture(scope="session")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """As ``aws``, where permissions are enforced."""
+    yield from _running(tmp_path_factory.mktemp("guarded"), TRITONSTACK_FLEETS="none", TRITONSTACK_IAM="on")
+
+
+@pytest.fixture(scope="session")
 def fleets(tmp_path_factory: pytest.TempPathFactory, echoing_runtime: str) -> Iterator[Emulator]:
     """An emulator whose endpoints wait for reports; invocations go to the stand-in for the runtime."""
     yield from _running(tmp_path_factory.mktemp("fleets"), TRITONSTACK_RUNTIME_URL=echoing_runtime)

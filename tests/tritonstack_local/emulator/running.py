@@ -81,6 +81,7 @@ class Emulator:
             "TRITONSTACK_STACK_PATIENCE_SECONDS": "0",  # the tests look themselves, and often
             "STATE_DIR": str(folder / "state"),
             "TMPDIR": str(self.temporary),
+            "TRITONSTACK_IAM": "off",  # most tests here are of one service, with roles that may nothing
             **variables,
             **measured(folder),
         }

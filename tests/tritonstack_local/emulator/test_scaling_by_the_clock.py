@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tests.tritonstack_local.emulator.cloudwatch.watching import Watching
 from tests.tritonstack_local.emulator.running import PYTHON, REPOSITORY, Emulator, make_config
 from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
 from tests.tritonstack_local.emulator.scaled_variants import Tracked, make_scaled, refused, target
@@ -277,6 +278,19 @@ def test_a_disabled_scale_in_removes_nothing(aws: Emulator, name: str) -> None:
     assert tracked.called(6000, minutes=3) == 4
     assert tracked.called(1, minutes=18) == 4
     assert tracked.alarms["AlarmLow"]["StateValue"] == "ALARM"
+
+
+def test_busy_vcpus_scale_a_deployed_stack_out(aws: Emulator, name: str) -> None:
+    endpoint = ScaledEndpoint(aws, name)
+    assert endpoint.deploy(scaling={"cpu_utilization": 60}) == "CREATE_COMPLETE", aws.failures(name)
+    watching, of = Watching(aws, name), {"EndpointName": name, "VariantName": endpoint.live[0]}
+    dimensions = [{"Name": key, "Value": value} for key, value in of.items()]
+    for percent, count in ((235, 1), (400, 1), (400, 1), (400, 2)):  # 60 % of each of four vCPUs are 240
+        datum = {"MetricName": "CPUUtilization", "Unit": "Percent", "Dimensions": dimensions, "Value": percent}
+        datum["Timestamp"] = watching.told_start + 1
+        watching.cloudwatch.put_metric_data(Namespace="/aws/sagemaker/Endpoints", MetricData=[datum])
+        watching.pass_minutes()
+        assert endpoint.live[1] == count
 
 
 def test_the_schedules_of_a_committed_environment_run_on_the_deployed_stack(aws: Emulator, name: str) -> None:

@@ -9,7 +9,7 @@ import json
 import tarfile
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,8 +19,9 @@ import boto3
 from botocore.config import Config
 
 from tests.tritonstack_local.runtime.fake_triton import FakeTriton
-from tritonstack.http_server import Answer, Request
+from tritonstack.http_server import Answer, InvokeError, Request
 from tritonstack_local.runtime.app import Runtime
+from tritonstack_local.runtime.callers import Authority
 from tritonstack_local.runtime.deployed import (
     DeployedConfig,
     DeployedEndpoint,
@@ -38,6 +39,13 @@ from tritonstack_local.runtime.model_store import S3Objects
 from tritonstack_local.runtime.settings import RuntimeSettings
 
 P = ParamSpec("P")
+ROLE = "arn:aws:iam::123456789012:role/execution"
+
+
+def signed(access_key: str) -> dict[bytes, bytes]:
+    """The header of a request's signature (Signature Version 4)."""
+    scope = f"{access_key}/20260101/us-east-1/sagemaker/aws4_request"
+    return {b"authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0".encode()}
 
 
 def asynchronous(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
@@ -94,6 +102,23 @@ class FakeObjects(S3Objects):
         data = self.contents.get(name) or archive(name)
         yield data[:10]
         yield data[10:]
+
+
+class FakeAuthority(Authority):
+    """IAM: every access key may invoke but those in ``refused``."""
+
+    def __init__(self) -> None:
+        """Reachable."""
+        self.refused: dict[str, InvokeError] = {}
+        self.asked: list[tuple[str, str, Mapping[str, str]]] = []
+        self.reachable = True
+
+    def refusal(self, *, access_key: str, resource: str, context: Mapping[str, str]) -> InvokeError | None:
+        """The decision."""
+        self.asked.append((access_key, resource, context))
+        if not self.reachable:
+            raise UnreachableError("connection refused")
+        return self.refused.get(access_key)
 
 
 class FakeReader(EmulatorReader):
@@ -192,6 +217,7 @@ def config(name: str = "config-1", *, multi_model: bool = True, **changes: Any) 
         multi_model=multi_model,
         data=S3Location(bucket="models", key=changes.pop("key", "prefix/" if multi_model else "prefix/one.tar.gz")),
         cache_enabled=changes.pop("cache_enabled", True),
+        role=ROLE,
     )
     return DeployedConfig(
         name=name,
@@ -231,15 +257,23 @@ class Stage:
     objects: FakeObjects
     cloudwatch: Recorder
     logs: Recorder
+    authority: FakeAuthority
+    roles: list[str]  # as which the archives are downloaded and the logs written
     port: int = 0
     at_once: int = 0
     _client: Any = field(default=None)
 
     async def call(
-        self, target: str | None = "a.tar.gz", *, endpoint: str = "e", body: bytes = b"x", variant: str | None = None
+        self,
+        target: str | None = "a.tar.gz",
+        *,
+        endpoint: str = "e",
+        body: bytes = b"x",
+        variant: str | None = None,
+        access_key: str = "testing",
     ) -> Answer:
         """InvokeEndpoint as the HTTP server hands it over: at once where that goes. Raises InvokeError."""
-        headers = {b"content-type": b"application/json"}
+        headers = {b"content-type": b"application/json", **signed(access_key)}
         if target is not None:
             headers[b"x-amzn-sagemaker-target-model"] = target.encode()
         if variant is not None:
@@ -363,12 +397,32 @@ async def stage(
     """A runtime in which endpoint ``e`` serves the variants ``deployed``; ``real`` starts the real Triton."""
     triton, reader, objects = FakeTriton(), FakeReader(), objects or FakeObjects()
     chosen = settings(folder, **changes)
-    cloudwatch, logs = Recorder(), Recorder()
-    parts = FleetParts(settings=chosen, objects=objects)
+    cloudwatch, logs, authority, roles = Recorder(), Recorder(), FakeAuthority(), list[str]()
+
+    def of_role(made: FakeObjects | Recorder, role: str) -> Any:
+        roles.append(role)
+        return made
+
+    parts = FleetParts(settings=chosen, objects=functools.partial(of_role, objects), check_role=lambda _role: None)
     if not real:
         parts = replace(parts, launch=triton.launch, prepare=lambda _folder, _release: None)
-    runtime = Runtime(parts=parts, reader=reader, cloudwatch=cloudwatch, logs=logs)
-    made = Stage(runtime=runtime, triton=triton, reader=reader, objects=objects, cloudwatch=cloudwatch, logs=logs)
+    runtime = Runtime(
+        parts=parts,
+        reader=reader,
+        cloudwatch=cloudwatch,
+        logs=functools.partial(of_role, logs),
+        authority=authority,
+    )
+    made = Stage(
+        runtime=runtime,
+        triton=triton,
+        reader=reader,
+        objects=objects,
+        cloudwatch=cloudwatch,
+        logs=logs,
+        authority=authority,
+        roles=roles,
+    )
     made.port = await runtime.start()
     try:
         if deployed:

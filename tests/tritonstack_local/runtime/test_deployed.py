@@ -11,6 +11,7 @@ import pytest
 from botocore.stub import Stubber
 
 from tests.tritonstack_local.http_fake import answering
+from tests.tritonstack_local.runtime.fakes import ROLE
 from tritonstack_local.runtime.deployed import (
     DeployedEndpoint,
     DeploymentError,
@@ -27,6 +28,7 @@ WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 ARN = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/e"
 MODEL: dict[str, Any] = {
     "ModelName": "m",
+    "ExecutionRoleArn": ROLE,
     "PrimaryContainer": {
         "Image": "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3",
         "Mode": "MultiModel",
@@ -84,6 +86,7 @@ def test_an_endpoint_has_its_config_or_a_pending_one_and_counts(
         found = only(one.endpoints())
     assert (found.config, found.pending) == (config, pending)
     assert (found.instance_counts, found.max_loaded_models) == ({"v": 3}, 8)
+    assert found.tags == {"tritonstack:local-max-loaded-models": "8"}
 
 
 def test_an_update_has_both_and_a_second_one_to_the_same_config_differs() -> None:
@@ -137,7 +140,7 @@ def test_a_config_is_read_with_its_variants_models_and_timeouts() -> None:
         found, second = one.config("c1")
     assert (second.name, second.variant, second.model.name) == ("c1", "other", "m2")
     assert (found.variant, found.instance_count, found.download_seconds, found.startup_seconds) == ("v", 2, 600, 120)
-    assert (found.model.multi_model, found.model.cache_enabled) == (True, True)
+    assert (found.model.multi_model, found.model.cache_enabled, found.model.role) == (True, True, ROLE)
     assert found.model.data == S3Location(bucket="bucket", key="endpoints/digits/24.09-t4/")
     container = MODEL["PrimaryContainer"] | {"MultiModelConfig": {"ModelCacheSetting": "Disabled"}}
     assert not read_model(MODEL | {"PrimaryContainer": container}).cache_enabled

@@ -13,7 +13,7 @@ import pytest
 from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, config, stage, until
 from tritonstack.errors import WorkFailedError
 from tritonstack.http_server import InvokeError
-from tritonstack_local.runtime.deployed import DeployedEndpoint
+from tritonstack_local.runtime.deployed import DeployedEndpoint, DeploymentError
 from tritonstack_local.runtime.fleet import FleetState
 
 
@@ -55,12 +55,13 @@ async def test_a_container_that_ends_fails_the_deployment_with_its_logs_last_lin
         (
             lambda at: at.objects.missing.add("one.tar.gz"),
             {"multi_model": False},
-            "Failed to download model data(bucket: models, key: prefix/one.tar.gz)",
+            'for container "container_1" from URL: "s3://models/prefix/one.tar.gz". Please ensure that there is',
         ),
         (lambda at: at.reader.configs.clear(), {}, "Could not find endpoint configuration config-1"),
+        (lambda at: object.__setattr__(at.runtime._parts, "check_role", refuse_role), {}, "does not trust SageMaker"),
         (lambda at: object.__setattr__(at.runtime._parts, "launch", refuse), {}, "apt-get install libpython3.11"),
     ],
-    ids=["no ping", "no archive", "no config", "no launch"],
+    ids=["no ping", "no archive", "no config", "no role", "no launch"],
 )
 @asynchronous
 async def test_what_cannot_be_served_fails_the_deployment_with_the_reason(
@@ -73,6 +74,11 @@ async def test_what_cannot_be_served_fails_the_deployment_with_the_reason(
         assert at.reader.reports[0][2] == "failed"
         assert reason in at.reader.reports[0][3]
         assert all(container.exited.done() for container in at.triton.containers)
+
+
+def refuse_role(_role: str) -> None:
+    """A role that cannot be assumed."""
+    raise DeploymentError("it does not trust SageMaker")
 
 
 def refuse(_settings: object, *, folder: Path) -> None:

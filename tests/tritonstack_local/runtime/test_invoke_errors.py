@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.tritonstack_local.runtime.fakes import asynchronous, config, stage, until
+from tests.tritonstack_local.runtime.fakes import asynchronous, config, signed, stage, until
 from tritonstack.http_server import InvokeError
 
 CALL = {"EndpointName": "e", "TargetModel": "a.tar.gz", "ContentType": "application/json", "Body": b"x"}
@@ -96,6 +96,7 @@ async def test_a_target_model_beyond_ascii_is_refused_by_its_readable_name(tmp_p
     async with stage(tmp_path, config()) as at:
         reader, writer = await asyncio.open_connection("127.0.0.1", at.port)
         writer.write(b"POST /endpoints/e/invocations HTTP/1.1\r\nConnection: close\r\nContent-Length: 0\r\n")
+        writer.write(b"Authorization: %b\r\n" % signed("testing")[b"authorization"])
         writer.write(b"X-Amzn-SageMaker-Target-Model: %b\r\n\r\n" % "modèle.tar.gz".encode(encoding))
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         writer.close()

@@ -268,7 +268,7 @@ class Logs(Recorder):
 def shipper(logs: Logs, path: Path, seen: list[str] | None = None) -> LogShipper:
     """A shipper of ``path``."""
     found = seen if seen is not None else []
-    return LogShipper(client=logs, path=path, group="g", stream="s", seen=found.append)
+    return LogShipper(client=lambda: logs, path=path, group="g", stream="s", seen=found.append)
 
 
 def test_each_line_is_sent_once_and_a_half_written_one_later(tmp_path: Path) -> None:

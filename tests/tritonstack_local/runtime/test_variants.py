@@ -125,7 +125,7 @@ async def test_a_variant_that_cannot_start_fails_the_deployment_and_ends_the_oth
         at.reader.deploy("e", *variants())
         await until(lambda: bool(at.reader.reports))
         assert at.reader.reports[0][2] == "failed"
-        assert f"key: {B}.tar.gz" in at.reader.reports[0][3]
+        assert f"s3://models/{B}.tar.gz" in at.reader.reports[0][3]
         await until(lambda: all(container.exited.done() for container in at.triton.containers))
         await until(lambda: not list((at.runtime.settings.state / "fleets").glob("*/*/*")))
 

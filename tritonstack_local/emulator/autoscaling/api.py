@@ -11,10 +11,11 @@ from typing import Any
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region, request_scope
 
 from tritonstack import aws_names
-from tritonstack_local.emulator.autoscaling import target_tracking
+from tritonstack_local.emulator.autoscaling import permissions, target_tracking
 from tritonstack_local.emulator.autoscaling.activities import Activities, failed_lately
 from tritonstack_local.emulator.autoscaling.schedule import Moments, moments
 from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.iam.service_calls import names
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
@@ -60,11 +61,8 @@ def check_schedule(action: dict[str, Any], target: dict[str, Any]) -> None:
         raise _refused(f"Maximum capacity {most} cannot be less than minimum capacity {least}", "PutScheduledAction")
 
 
-# AWS tries the caller's rights first, in the target's service and in CloudWatch (user guide, "Permissions validation
-# for API calls on target resources"): here nobody's rights are asked, and tests/policies has what it tries.
 Request = dict[str, Any]
 
-_ROLE = "sagemaker.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 _LIMITS = ("MinCapacity", "MaxCapacity")
 _SUSPENSIONS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 
@@ -80,6 +78,7 @@ class ScalableTargets:
         self._schedules = AccountRegionScopedDict()
         sagemaker.scaled_variants = self._variants_of
         sagemaker.forget_scaled = self._forget_endpoint
+        names.target_of = lambda *key: self._targets.get(key, {}).get("ScalableTargetARN")
         self.activities = Activities(scale=endpoints.scale, failure=self._failure)
         self._looking = threading.Lock()
 
@@ -163,11 +162,12 @@ class ScalableTargets:
         """DeleteEndpoint deregisters its variants "without notifying you" (developer guide)."""
         for target in list(self._targets.values()):
             if target["ResourceId"].lower().startswith(f"endpoint/{endpoint}/variant/".lower()):
-                self.deregister(target)
+                self._drop(target)
 
     def register(self, request: Request) -> dict[str, Any]:
         """RegisterScalableTarget: the variant must exist; a first registration needs both capacities."""
         self._check_variant(request["ResourceId"])
+        permissions.check_caller(request["ResourceId"], "RegisterScalableTarget")
         before = self._targets.get(_key(request))
         if before is None and not {"MinCapacity", "MaxCapacity"} <= request.keys():
             raise _refused("MinCapacity and MaxCapacity are required on first registration", "RegisterScalableTarget")
@@ -175,6 +175,7 @@ class ScalableTargets:
         if merged["MinCapacity"] > merged["MaxCapacity"]:
             raise _refused("Maximum capacity cannot be less than minimum capacity", "RegisterScalableTarget")
         arn = f"arn:aws:application-autoscaling:{get_region()}:{get_account_id()}:scalable-target"
+        permissions.ensure_service_linked_role()
         merged["ScalableTargetARN"] = f"{arn}/{zlib.crc32(repr(_key(request)).encode()):08x}"
         if before is None or any(merged[name] != before[name] for name in _LIMITS):
             merged["_limits_changed"] = True  # and stays so until the count has followed
@@ -191,8 +192,13 @@ class ScalableTargets:
 
     def deregister(self, request: Request) -> None:
         """DeregisterScalableTarget: its policies go with it."""
-        if self._targets.pop(_key(request), None) is None:
+        if _key(request) not in self._targets:
             raise _missing("scalable target", request, "DeregisterScalableTarget")
+        permissions.check_caller(request["ResourceId"], "DeregisterScalableTarget")
+        self._drop(request)
+
+    def _drop(self, request: Request) -> None:
+        self._targets.pop(_key(request))
         for store in (self._policies, self._schedules):
             for key in [k for k, kept in store.items() if _key(kept) == _key(request)]:
                 target_tracking.drop_alarms(store.pop(key))
@@ -202,6 +208,8 @@ class ScalableTargets:
         if _key(request) not in self._targets:
             raise _missing("scalable target", request, "PutScalingPolicy")
         check_policy(request)
+        alarm = f"TargetTracking-{request['ResourceId']}-AlarmHigh-{uuid.uuid4()}"
+        permissions.check_caller(request["ResourceId"], "PutScalingPolicy", alarms=[alarm])
         before = self._policies.get(_policy_key(request), {})
         # The id in an ARN is the policy's own: one that is deleted and put again has another.
         arn = before.get("PolicyARN") or (
@@ -248,15 +256,18 @@ class ScalableTargets:
 
     def delete_policy(self, request: Request) -> None:
         """DeleteScalingPolicy."""
-        policy = self._policies.pop(_policy_key(request), None)
+        policy = self._policies.get(_policy_key(request))
         if policy is None:
             raise _missing("scaling policy", request, "DeleteScalingPolicy")
+        alarms = [alarm["AlarmName"] for alarm in policy["Alarms"]]
+        permissions.check_caller(request["ResourceId"], "DeleteScalingPolicy", alarms=alarms)
+        del self._policies[_policy_key(request)]
         target_tracking.drop_alarms(policy)
 
     def describe_targets(self, request: Request) -> dict[str, Any]:
         """DescribeScalableTargets, in one page, with the default role and suspensions."""
         unset = {
-            "RoleARN": f"arn:aws:iam::{get_account_id()}:role/aws-service-role/{_ROLE}",
+            "RoleARN": permissions.role_arn(),
             "SuspendedState": dict.fromkeys(_SUSPENSIONS, False),
         }
         return {"ScalableTargets": [{**unset, **each} for each in _matching(self._targets, request)]}

@@ -110,7 +110,9 @@ def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
     if service == "autoscaling" and alarm["AlarmName"].startswith("TargetTracking-"):
         return
     if service == "sns" and sns._topic_by_arn_any_scope(action):
-        source = {"aws:SourceArn": alarm["AlarmArn"], "aws:SourceAccount": get_account_id()}
+        # A topic's default policy lets in what acts for its owner: an alarm of the account, and not EventBridge.
+        account = get_account_id()
+        source = {"aws:SourceArn": alarm["AlarmArn"], "aws:SourceAccount": account, "aws:SourceOwner": account}
         refusal = kms_keys.publishing_refusal(action, service="cloudwatch.amazonaws.com", source=source)
         if refusal is not None:
             logger.warning("alarm %s: not published to %s: %s", alarm["AlarmName"], action, refusal)

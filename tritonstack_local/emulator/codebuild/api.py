@@ -11,7 +11,10 @@ from ministack.services import codebuild
 from ministack.services.cloudformation import provisioners
 
 from tritonstack_local.emulator import request_validation
-from tritonstack_local.emulator.codebuild.worker import Builds
+from tritonstack_local.emulator.codebuild.worker import Builds, check_service_role
+from tritonstack_local.emulator.iam.authorization import enforced, role_principal
+from tritonstack_local.emulator.iam.needs import Need
+from tritonstack_local.emulator.iam.service_calls import refusal_of
 from tritonstack_local.emulator.request_validation import RefusedError
 
 _TYPE = "AWS::CodeBuild::Project"
@@ -23,6 +26,8 @@ def _keeping_all(call: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, A
     """CreateProject or UpdateProject of MiniStack, with every setting of the request kept."""
 
     def kept(request: dict[str, Any]) -> Any:
+        if enforced():
+            _check_role({**codebuild._projects.get(request["name"], {}), **request})
         answer = call(request)
         if answer[0] != 200:
             return answer
@@ -30,6 +35,15 @@ def _keeping_all(call: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, A
         return json_response({"project": codebuild._project_shape(codebuild._projects[request["name"]])})
 
     return kept
+
+
+def _check_role(project: dict[str, Any]) -> None:
+    """Refuse a service role that CodeBuild cannot assume, or that may not see the VPC (aws/aws-cdk, issue 11815)."""
+    check_service_role(project.get("serviceRole", ""))
+    for what in ("SecurityGroups", "Subnets", "Vpcs") if project.get("vpcConfig") else ():
+        caller, need = role_principal(project["serviceRole"], "AWSCodeBuild"), f"Describe{what}"
+        if refusal_of(caller, [Need(action=f"ec2:{need}", resource="*")], by=f"codebuild: project {project['name']}"):
+            raise RefusedError("InvalidInputException", f"Not authorized to perform {need}", source="CodeBuild")
 
 
 def _create(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:

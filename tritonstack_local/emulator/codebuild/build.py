@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,21 +18,27 @@ from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.codebuild.buildspec import Buildspec, PhaseError
 from tritonstack_local.emulator.request_validation import RefusedError
 
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}  # the local AWS asks for none
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+"""The account's administrator's, whose requests are all allowed."""
 
 
-@functools.cache
-def client(service: str, region: str, access_key: str = CREDENTIALS["AWS_ACCESS_KEY_ID"]) -> Any:
+def client(service: str, region: str, credentials: Mapping[str, str] = CREDENTIALS) -> Any:
     """A client of this emulator's own gateway, for worker threads: its event loop would wait for itself.
 
-    MiniStack takes an ``access_key`` of twelve digits for the account.
+    ``credentials``: as variables. MiniStack takes an access key of twelve digits for the account.
     """
+    return _client(service, region, *credentials.values())
+
+
+@functools.lru_cache(maxsize=32)
+def _client(service: str, region: str, access_key: str, secret: str, token: str | None = None) -> Any:
     return boto3.client(
         service,
         region_name=region,
         endpoint_url=os.environ["AWS_ENDPOINT_URL"],
         aws_access_key_id=access_key,
-        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        aws_secret_access_key=secret,
+        aws_session_token=token,
         config=botocore.config.Config(
             s3={"addressing_style": "path"},
             retries={"mode": "standard", "total_max_attempts": 5},  # a service gives up no sooner than its users' SDKs
@@ -60,12 +66,12 @@ def build_environment(build: Build, buildspec: Buildspec, *, source: Path, home:
     given = dict(buildspec.variables)
     for variable in build.plan.variables:
         name, value, is_parameter = variable["name"], variable["value"], variable["type"] == "PARAMETER_STORE"
-        given[name] = _parameter(value, region=build.region) if is_parameter else value
+        given[name] = _parameter(value, build) if is_parameter else value
     return {**_machine(build, home), **given, **_codebuild(build, source)}
 
 
 def _machine(build: Build, home: Path) -> dict[str, str]:
-    """What the container's image and CodeBuild's credentials would give; the endpoint is this emulator."""
+    """What the container's image and CodeBuild give; the endpoint is this emulator."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(home),
@@ -78,7 +84,7 @@ def _machine(build: Build, home: Path) -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        **CREDENTIALS,
+        **build.credentials,
     }
 
 
@@ -105,13 +111,16 @@ def _codebuild(build: Build, source: Path) -> dict[str, str]:
     return variables
 
 
-def _parameter(name: str, *, region: str) -> str:
+def _parameter(name: str, build: Build) -> str:
+    """A parameter's value, by the one action that CodeBuild's guide names for it: ssm:GetParameters."""
     try:
         with failing_as_client_error(f"parameter {name}"):
-            answer = client("ssm", region).get_parameter(Name=name, WithDecryption=True)
+            found = client("ssm", build.region, build.credentials).get_parameters(Names=[name], WithDecryption=True)
     except PhaseError as error:
         raise PhaseError("Decrypted Variables Error", error.message) from error
-    return str(answer["Parameter"]["Value"])
+    if not found["Parameters"]:
+        raise PhaseError("Decrypted Variables Error", f"parameter {name}, error: ParameterNotFound")
+    return str(found["Parameters"][0]["Value"])
 
 
 GPU_ENVIRONMENT = "LINUX_GPU_CONTAINER"
@@ -243,6 +252,7 @@ class Build:
     phases: list[PhaseRecord] = field(default_factory=list)  # those that began, in order
     stop_requested: bool = False  # whether StopBuild asked for its end
     abandoned: bool = False  # whether the emulator itself ends; no events are sent then
+    credentials: Mapping[str, str] = field(default_factory=CREDENTIALS.copy)  # the service role's, once provisioned
 
     @property
     def log_group(self) -> str:

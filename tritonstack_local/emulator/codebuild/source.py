@@ -8,26 +8,27 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tritonstack_local.emulator.codebuild.build import Build, BuildPlan, artifact_key, client, failing_as_client_error
+from tritonstack_local.emulator.codebuild.build import Build, artifact_key, client, failing_as_client_error
 from tritonstack_local.emulator.codebuild.buildspec import ArtifactFiles, PhaseError
 
 
-def download_source(plan: BuildPlan, target: Path, *, region: str) -> None:
+def download_source(build: Build, target: Path) -> None:
     """Fill ``target``; raises PhaseError where S3 refuses or the source is not what it should be."""
-    if plan.source["type"] == "NO_SOURCE":
+    source = build.plan.source
+    if source["type"] == "NO_SOURCE":
         return
-    bucket, _, key = plan.source["location"].removeprefix("arn:aws:s3:::").partition("/")
+    bucket, _, key = source["location"].removeprefix("arn:aws:s3:::").partition("/")
     if key == "" or key.endswith("/"):
         from tritonstack_local.emulator.processing.container import download  # noqa: PLC0415  needs MiniStack
         from tritonstack_local.emulator.processing.request import JobFailedError  # noqa: PLC0415
 
         try:
-            download(f"s3://{bucket}/{key}", target)
+            download(f"s3://{bucket}/{key}", target, build.credentials)
         except JobFailedError as error:
             raise PhaseError("CLIENT_ERROR", str(error)) from error
         return
     with failing_as_client_error(f"error while downloading key {key} of bucket {bucket}"):
-        content: bytes = client("s3", region).get_object(Bucket=bucket, Key=key)["Body"].read()
+        content: bytes = client("s3", build.region, build.credentials).get_object(Bucket=bucket, Key=key)["Body"].read()
     unpack(content, key, target)
 
 
@@ -61,7 +62,9 @@ def upload_artifacts(build: Build, files: ArtifactFiles | None, *, source: Path,
         between()
         target = f"{artifact_key(build)}/{name}".strip("/")
         with failing_as_client_error(f"Error in UPLOAD_ARTIFACTS phase: {target}"), path.open("rb") as content:
-            client("s3", build.region).put_object(Bucket=artifacts["location"], Key=target, Body=content)
+            client("s3", build.region, build.credentials).put_object(
+                Bucket=artifacts["location"], Key=target, Body=content
+            )
 
 
 def matching_files(files: ArtifactFiles, source: Path) -> dict[str, Path]:

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tritonstack.paths import REPOSITORY
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
 from tritonstack_local.emulator.codebuild.build import (
+    CREDENTIALS,
     IN_PROGRESS,
     Build,
     BuildPlan,
@@ -30,6 +31,7 @@ from tritonstack_local.emulator.codebuild.build import (
     plan_build,
 )
 from tritonstack_local.emulator.codebuild.buildspec import (
+    ArtifactFiles,
     BuildspecError,
     CommandPhase,
     InterruptedBuildError,
@@ -39,10 +41,21 @@ from tritonstack_local.emulator.codebuild.buildspec import (
 )
 from tritonstack_local.emulator.codebuild.shell import BuildShell
 from tritonstack_local.emulator.codebuild.source import download_source, upload_artifacts
+from tritonstack_local.emulator.iam.authorization import enforced, role_principal
+from tritonstack_local.emulator.iam.needs import Need
+from tritonstack_local.emulator.iam.service_calls import (
+    Refusal,
+    credentials_of,
+    interface_needs,
+    pull_needs,
+    refusal_of,
+)
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import role_trusts
 from tritonstack_local.trtexec.launchers import NoStandInsError, stand_in_variables
 
+_PRINCIPAL = "codebuild.amazonaws.com"
+_KEY_ACTIONS = ("DescribeKey", "GenerateDataKey", "Encrypt", "Decrypt", "ReEncryptFrom", "ReEncryptTo")
 LINKED = (".envs", "node_modules")
 """Folders of the project that stand in for what an image has installed."""
 
@@ -115,7 +128,8 @@ class BuildWorker:
         """``changed`` is called whenever there is something new to show of ``build``."""
         self._build = build
         self._changed = changed
-        self._log = BuildLog(build.log_group, build.log_stream)
+        self._role = role_principal(build.plan.service_role, f"AWSCodeBuild-{build.log_stream}")
+        self._log = BuildLog(build.log_group, build.log_stream, writer=self._role)
         self._deadline: Deadline = clock.deadline(build.plan.timeout_minutes * 60)
         self._folder = Path(tempfile.mkdtemp(prefix="codebuild-"))
         self._source = self._folder / "src"
@@ -161,10 +175,7 @@ class BuildWorker:
             if name not in ("build", "post_build"):
                 return "FAILED"
         artifacts = self._buildspec.artifacts
-        uploaded = self._phase(
-            "UPLOAD_ARTIFACTS",
-            lambda: upload_artifacts(self._build, artifacts, source=self._source, between=self._check),
-        )
+        uploaded = self._phase("UPLOAD_ARTIFACTS", lambda: self._upload(artifacts))
         return "SUCCEEDED" if succeeded and uploaded else "FAILED"
 
     def _phase(self, name: str, work: Callable[[], None]) -> bool:
@@ -204,12 +215,67 @@ class BuildWorker:
         say(f"No container: {plan.environment['image']} is not pulled, {plan.environment['computeType']} not kept to.")
         if plan.vpc:
             say(f"No VPC: the commands have this machine's network, not that of {plan.vpc.get('vpcId')}.")
-        say(f"No credentials of {plan.service_role}: IAM is not enforced.")
+        self._authorise()
+        given = f"The commands have credentials of {plan.service_role}."
+        say(given if enforced() else f"No credentials of {plan.service_role}: IAM is not enforced.")
         self._environment = gpu_variables(plan, self._log)
+
+    def _authorise(self) -> None:
+        """Raise PhaseError where the service role may not write the log, join the VPC or pull the image.
+
+        The messages are those of failed builds (juspay/hyperswitch-cdk, pull request 37; aws/aws-cdk, issue 12705;
+        awslabs/aws-codebuild-jenkins-plugin, issue 106; everything2/everything2, issue 2562). That each of them fails
+        PROVISIONING is UNVERIFIED.
+        """
+        build, plan = self._build, self._build.plan
+        vpc, image = plan.vpc or {}, plan.environment["image"]
+        interfaces = interface_needs(vpc.get("subnets", ()), vpc.get("securityGroupIds", ()), service="codebuild")
+        pull = pull_needs(image) if plan.environment["imagePullCredentialsType"] == "SERVICE_ROLE" else ()
+        not_pulled = (
+            "Unable to pull customer's container image. CannotPullContainerError: Error response from daemon: pull"
+            f" access denied for {image.partition(':')[0]}, repository does not exist or may require 'docker login':"
+        )
+        not_logged = (
+            f"Service role {plan.service_role} does not allow AWS CodeBuild to create Amazon CloudWatch Logs log"
+            f" streams for build {build.arn}."
+        )
+        for code, message, refused in (
+            ("ACCESS_DENIED", f"{not_logged} Error message:", self._log.refusal),
+            ("VPC_CLIENT_ERROR", "Unexpected EC2 error: UnauthorizedOperation:", self._refusal(interfaces)),
+            ("BUILD_CONTAINER_UNABLE_TO_PULL_IMAGE", f"{not_pulled} denied:", self._refusal(pull)),
+        ):
+            if refused is not None:
+                raise PhaseError(code, f"{message} {refused.sentence}")
+        given = credentials_of(self._role, service=_PRINCIPAL, source=plan.project_arn, vpc=vpc.get("vpcId"))
+        build.credentials = given or CREDENTIALS
+
+    def _refusal(self, needs: Iterable[Need]) -> Refusal | None:
+        return refusal_of(self._role, needs, by=f"codebuild: build {self._build.id}")
+
+    def _note_bucket(self, bucket: str) -> None:
+        """CodeBuild reads a bucket's owner and region, and goes on where it may not.
+
+        Source: aws-ia/terraform-aws-control_tower_account_factory, issue 53.
+        """
+        for action in ("s3:GetBucketAcl", "s3:GetBucketLocation"):
+            self._refusal([Need(action=action, resource=f"arn:aws:s3:::{bucket}")])
+
+    def _upload(self, files: ArtifactFiles | None) -> None:
+        """The project's key takes more than S3's use of it (CodeBuild user guide, "Encrypt build outputs")."""
+        artifacts, key = self._build.plan.artifacts, self._build.plan.encryption_key
+        if artifacts["type"] == "S3":
+            self._note_bucket(artifacts["location"])
+            encrypts = ":key/" in key and not artifacts.get("encryptionDisabled")
+            needs = [Need(action=f"kms:{action}", resource=key) for action in _KEY_ACTIONS if encrypts]
+            if refused := self._refusal(needs):
+                raise PhaseError("CLIENT_ERROR", f"Error in UPLOAD_ARTIFACTS phase: AccessDenied: {refused.sentence}")
+        upload_artifacts(self._build, files, source=self._source, between=self._check)
 
     def _download(self) -> None:
         build = self._build
-        download_source(build.plan, self._source, region=build.region)
+        if build.plan.source["type"] == "S3":
+            self._note_bucket(build.plan.source["location"].removeprefix("arn:aws:s3:::").partition("/")[0])
+        download_source(build, self._source)
         try:
             self._buildspec = read_buildspec(self._buildspec_text())
         except BuildspecError as error:
@@ -265,10 +331,9 @@ class BuildWorker:
 Request = dict[str, Any]
 _TOKEN_SECONDS = 300.0
 _STOP_SECONDS = 15.0
-_PRINCIPAL = "codebuild.amazonaws.com"
 
 
-def _check_service_role(arn: str) -> None:
+def check_service_role(arn: str) -> None:
     if not role_trusts(arn, _PRINCIPAL):
         raise RefusedError(
             "InvalidInputException",
@@ -320,7 +385,7 @@ class Builds:
 
     def _new(self, project: dict[str, Any], request: Request) -> Build:
         plan = plan_build(project, request)
-        _check_service_role(plan.service_role)
+        check_service_role(plan.service_role)
         number = self._numbers.get(plan.project, 0) + 1
         self._numbers[plan.project] = number
         identity = f"{plan.project}:{uuid.uuid4()}"

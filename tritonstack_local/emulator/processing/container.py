@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,9 @@ _OPT_ML = re.compile(r"(?<![\w./-])/opt/ml(?=/|$)")
 class Container:
     """The folder and the process."""
 
-    def __init__(self, root: Path, job: ProcessingJob) -> None:
-        """``root`` is an empty folder: below it lies ``opt/ml``."""
+    def __init__(self, root: Path, job: ProcessingJob, credentials: Mapping[str, str]) -> None:
+        """``root`` is an empty folder: below it lies ``opt/ml``. ``credentials``: the entrypoint's, as variables."""
+        self._credentials = credentials
         self._root = root
         self._job = job
         self._enclosure: Enclosure | None = None
@@ -133,11 +134,7 @@ class Container:
             "AWS_REGION": get_region(),
         }
         if not self._isolated:
-            own |= {
-                "AWS_ENDPOINT_URL": os.environ["AWS_ENDPOINT_URL"],
-                "AWS_ACCESS_KEY_ID": get_account_id(),
-                "AWS_SECRET_ACCESS_KEY": "testing",
-            }
+            own |= {"AWS_ENDPOINT_URL": os.environ["AWS_ENDPOINT_URL"], **self._credentials}
         return own | given
 
     def _write_config(self) -> None:
@@ -149,12 +146,20 @@ class Container:
         (folder / "resourceconfig.json").write_text(json.dumps({"current_host": "algo-1", "hosts": ["algo-1"]}))
 
 
-def s3() -> Any:
-    """S3 of this emulator, in the context's account and region. Not for the event loop, which would wait for itself."""
-    return client("s3", get_region(), get_account_id())
+def administrator() -> dict[str, str]:
+    """Credentials of the administrator of the context's account."""
+    return {"AWS_ACCESS_KEY_ID": get_account_id(), "AWS_SECRET_ACCESS_KEY": "testing"}
 
 
-def download(uri: str, folder: Path) -> int:
+def s3(credentials: Mapping[str, str] | None = None) -> Any:
+    """S3 of this emulator, in the context's account and region. Not for the event loop, which would wait for itself.
+
+    ``credentials``: as variables; None for those of the account's administrator.
+    """
+    return client("s3", get_region(), credentials or administrator())
+
+
+def download(uri: str, folder: Path, credentials: Mapping[str, str]) -> int:
     """Every object with the URI's prefix into ``folder``; how many.
 
     What comes after the prefix and a slash is the path there; an object that is the prefix itself keeps its last name.
@@ -164,12 +169,14 @@ def download(uri: str, folder: Path) -> int:
     bucket, prefix = _parts(uri)
     count = 0
     try:
-        for key in _keys(bucket, prefix):
+        store = s3(credentials)
+        for key in _keys(store, bucket, prefix):
             target = folder / _relative(key, prefix)
             if not target.resolve().is_relative_to(folder.resolve()):
                 raise JobFailedError(f"ClientError: the key {key} leads out of its folder")
             target.parent.mkdir(parents=True, exist_ok=True)
-            s3().download_file(bucket, key, str(target))
+            with target.open("wb") as file:  # not download_file: HeadObject is refused without a reason
+                shutil.copyfileobj(store.get_object(Bucket=bucket, Key=key)["Body"], file)
             count += 1
     except (ClientError, BotoCoreError, OSError) as error:
         raise JobFailedError(f"ClientError: Data download failed: {uri}: {error}") from error
@@ -182,7 +189,7 @@ def download(uri: str, folder: Path) -> int:
     return count
 
 
-def upload(uri: str, folder: Path, key_arn: str | None) -> int:
+def upload(uri: str, folder: Path, key_arn: str | None, credentials: Mapping[str, str]) -> int:
     """Upload every regular file below a folder; how many. A link is none. Raises JobFailedError."""
     bucket, prefix = _parts(uri)
     extra = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key_arn} if key_arn else {}
@@ -190,15 +197,15 @@ def upload(uri: str, folder: Path, key_arn: str | None) -> int:
     try:
         for path in files:
             name = path.relative_to(folder).as_posix()
-            s3().upload_file(str(path), bucket, f"{prefix.rstrip('/')}/{name}".lstrip("/"), ExtraArgs=extra)
+            s3(credentials).upload_file(str(path), bucket, f"{prefix.rstrip('/')}/{name}".lstrip("/"), ExtraArgs=extra)
     except (ClientError, BotoCoreError, OSError, boto3.exceptions.S3UploadFailedError) as error:
         raise JobFailedError(f"ClientError: Data upload failed: {uri}: {error}") from error
     return len(files)
 
 
-def _keys(bucket: str, prefix: str) -> Iterator[str]:
+def _keys(store: Any, bucket: str, prefix: str) -> Iterator[str]:
     """Keys with the prefix; those that end in a slash stand for folders in consoles and hold nothing."""
-    for page in s3().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+    for page in store.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         yield from (one["Key"] for one in page.get("Contents", []) if not one["Key"].endswith("/"))
 
 

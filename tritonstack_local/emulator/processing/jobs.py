@@ -11,11 +11,22 @@ from typing import Any
 
 from ministack.core.concurrency import spawn_background
 
+from tritonstack import aws_names
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
-from tritonstack_local.emulator.processing.container import Container, download, upload
+from tritonstack_local.emulator.iam.authorization import role_principal
+from tritonstack_local.emulator.iam.needs import Need
+from tritonstack_local.emulator.iam.service_calls import (
+    credentials_of,
+    interface_needs,
+    key_arn,
+    pull_needs,
+    refusal_of,
+    vpc_of,
+)
+from tritonstack_local.emulator.processing.container import Container, administrator, download, upload
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB, JobFailedError, JobLog, ProcessingJob, check
-from tritonstack_local.emulator.sagemaker.records import refused
+from tritonstack_local.emulator.sagemaker.records import PRINCIPAL, refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 from tritonstack_local.trtexec import launchers
 
@@ -34,6 +45,7 @@ class JobRun:
         self._abandoned = False
         self._ended = threading.Event()  # the entrypoint and all that it started are gone
         self._status = 0  # its exit status, then
+        self._credentials = administrator()  # a session's of the role, where permissions are enforced
 
     def abandon(self) -> None:
         """End the processes now, without a further status."""
@@ -44,11 +56,13 @@ class JobRun:
 
     def run(self) -> None:
         """The whole job; never raises for what goes wrong with it."""
-        log = JobLog(self._job)
+        self._role = role_principal(self._job.request["RoleArn"], "SageMaker")
+        log = JobLog(self._job, writer=self._role)
         with tempfile.TemporaryDirectory(prefix="processing-", ignore_cleanup_errors=True) as folder:
-            container = Container(Path(folder), self._job)
+            container = Container(Path(folder), self._job, self._credentials)
             status, reason = "Failed", None
             try:
+                self._authorise(log)
                 status = self._work(container, log)
             except JobFailedError as error:
                 reason = str(error)
@@ -57,6 +71,31 @@ class JobRun:
             finally:
                 container.end()
             self._finish(container, log, status, reason)
+
+    def _authorise(self, log: JobLog) -> None:
+        """Raise JobFailedError where the role may not do what SageMaker does with it.
+
+        Source: developer guide, "SageMaker AI roles", CreateProcessingJob API. That a job fails which may write neither
+        its log nor its metrics is UNVERIFIED.
+        """
+        request, volume = self._job.request, self._job.request["ProcessingResources"]["ClusterConfig"]
+        network = request.get("NetworkConfig", {}).get("VpcConfig", {})
+        named = {"cloudwatch:namespace": aws_names.PROCESSING_JOBS}
+        needs = [
+            *interface_needs(network.get("Subnets", ()), network.get("SecurityGroupIds", ()), service="sagemaker"),
+            *pull_needs(request["AppSpecification"]["ImageUri"]),
+            Need(action="cloudwatch:PutMetricData", resource="*", context=named),
+        ]
+        for action, key, context in (
+            ("kms:CreateGrant", volume.get("VolumeKmsKeyId"), {"kms:GrantIsForAWSResource": "true"}),
+            ("kms:Encrypt", request.get("ProcessingOutputConfig", {}).get("KmsKeyId"), {}),
+        ):
+            needs += [Need(action=action, resource=key_arn(key), context=context)] if key else []
+        denied = log.refusal or refusal_of(self._role, needs, by=f"sagemaker: processing job {self._job.name}")
+        if denied is not None:
+            raise JobFailedError(f"ClientError: {denied.sentence}")
+        vpc = vpc_of(network.get("Subnets", ()))
+        self._credentials |= credentials_of(self._role, service=PRINCIPAL, source=self._job.arn, vpc=vpc)
 
     def _finish(self, container: Container, log: JobLog, status: str, reason: str | None) -> None:
         message = None
@@ -88,8 +127,8 @@ class JobRun:
             return "Stopped"
         if self._status != 0:
             raise JobFailedError(f"AlgorithmError: See job logs for more information, exit code: {self._status}")
-        for uri, folder, key_arn in uploads:
-            log.say(f"uploaded {upload(uri, folder, key_arn)} files to {uri}")
+        for uri, folder, key in uploads:
+            log.say(f"uploaded {upload(uri, folder, key, self._credentials)} files to {uri}")
         return "Completed"
 
     def _prepare(self, container: Container, log: JobLog) -> list[tuple[str, Path, str | None]]:
@@ -101,7 +140,7 @@ class JobRun:
             given = one["S3Input"]
             target = container.path(given["LocalPath"])
             target.mkdir(parents=True, exist_ok=True)
-            log.say(f"downloaded {download(given['S3Uri'], target)} files from {given['S3Uri']}")
+            log.say(f"downloaded {download(given['S3Uri'], target, self._credentials)} files from {given['S3Uri']}")
         outputs, made = request.get("ProcessingOutputConfig", {}), []
         for one in outputs.get("Outputs", []):
             folder = container.path(one["S3Output"]["LocalPath"])

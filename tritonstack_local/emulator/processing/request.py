@@ -13,6 +13,7 @@ from tritonstack import aws_names
 from tritonstack.catalogue import load_catalogue
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.iam.authorization import Principal
 from tritonstack_local.emulator.sagemaker.records import Kind, Record, check_execution_role, refused
 from tritonstack_local.trtexec.launchers import gpu_of, known_instance_types
 
@@ -103,9 +104,9 @@ GROUP = aws_names.PROCESSING_JOBS
 class JobLog(service_events.LogStream):
     """The one stream of a job: ``<job>/algo-1-<epoch>``."""
 
-    def __init__(self, job: ProcessingJob) -> None:
-        """The stream is made at once."""
-        super().__init__(GROUP, f"{job.name}/algo-1-{int(job.created)}")
+    def __init__(self, job: ProcessingJob, *, writer: Principal) -> None:
+        """The stream is made at once, if the ``writer`` may."""
+        super().__init__(GROUP, f"{job.name}/algo-1-{int(job.created)}", writer=writer)
 
     def say(self, text: str) -> None:
         """A line of the local AWS's own."""

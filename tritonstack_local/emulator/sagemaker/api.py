@@ -6,11 +6,13 @@ import logging
 from typing import Any
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack_local.emulator.iam.service_calls import names
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB
 from tritonstack_local.emulator.recommender import ModelPackages, RecommendationJobs
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
+from tritonstack_local.emulator.sagemaker.execution_role import check_model_data
 from tritonstack_local.emulator.sagemaker.fleets import check_weights
 from tritonstack_local.emulator.sagemaker.records import (
     ENDPOINT,
@@ -44,6 +46,7 @@ class Models:
         if container.get("MultiModelConfig") and container.get("Mode") != "MultiModel":
             raise refused("MultiModelConfig can only be specified for a container in MultiModel mode.", "CreateModel")
         check_execution_role(request["ExecutionRoleArn"])
+        check_model_data(request)
         record = Record(name=request["ModelName"], arn=MODEL.arn(request["ModelName"]), request=request)
         with self._state.changed:
             self._state.models.add(record)
@@ -82,6 +85,7 @@ class EndpointConfigs:
     def __init__(self, state: SageMakerState) -> None:
         """Works on ``state``."""
         self._state = state
+        names.config_of = lambda name: found.request if (found := state.endpoint_configs.find(name)) else None
 
     def create(self, request: Request) -> dict[str, Any]:
         """CreateEndpointConfig: variants with instances, each of a model that exists."""

@@ -14,6 +14,7 @@ from tritonstack_local import REGION
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, guardrails
+from tritonstack_local.emulator.sagemaker.execution_role import fleet_refusal
 from tritonstack_local.emulator.sagemaker.fleets import (
     Instances,
     check_same_variants,
@@ -176,7 +177,11 @@ class Endpoints:
     def _deploy(self, record: EndpointRecord, deployment: Deployment, *, status: str) -> None:
         record.begin(deployment, status=status)
         alone, lacking = self._without_container(record), self.instances.lacking(deployment.config_name)
-        if lacking is not None:
+        denied = fleet_refusal(self._state, deployment, endpoint=record.name)
+        if denied is not None:
+            logger.warning("%s: %s", record.name, denied)
+            record.fail(denied)
+        elif lacking is not None:
             logger.warning("%s: no capacity, as it was asked for", record.name)
             record.fail(lacking)
         elif alone:

@@ -13,7 +13,7 @@ from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import role_trusts
 
 API = "SageMaker API reference"
-_PRINCIPAL = "sagemaker.amazonaws.com"
+PRINCIPAL = "sagemaker.amazonaws.com"
 _ROLE_SOURCE = "SageMaker's own sentence for such a role, quoted in github.com/bentoml/BentoML/issues/892"
 
 
@@ -116,10 +116,10 @@ class Records(Generic[R]):
 
 def check_execution_role(arn: str) -> None:
     """Raise ``RefusedError`` where the role is not of this account, does not exist or does not trust SageMaker."""
-    if not role_trusts(arn, _PRINCIPAL):
+    if not role_trusts(arn, PRINCIPAL):
         raise RefusedError(
             "ValidationException",
             f'The execution role ARN "{arn}" is invalid. Please ensure that the role exists and that its trust'
-            f' relationship policy allows the action "sts:AssumeRole" for the service principal "{_PRINCIPAL}".',
+            f' relationship policy allows the action "sts:AssumeRole" for the service principal "{PRINCIPAL}".',
             source=_ROLE_SOURCE,
         )

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tritonstack_local.emulator.iam.resource_policies import own_tags
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB, ProcessingJob
 from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord
 from tritonstack_local.emulator.sagemaker.records import (
@@ -36,6 +37,7 @@ class SageMakerState:
         self.endpoints: Records[EndpointRecord] = Records(ENDPOINT)
         self.processing_jobs: Records[ProcessingJob] = Records(PROCESSING_JOB)
         self.tags: dict[str, dict[str, str]] = {}
+        own_tags.append(self.tags.get)  # for conditions on aws:ResourceTag
         # Application Auto Scaling's answers, once it is there: the variants of an endpoint that are scalable targets,
         # and to forget those of an endpoint that is deleted.
         self.scaled_variants: Callable[[str], frozenset[str]] = lambda _endpoint: frozenset()

@@ -1,0 +1,315 @@
+"""HTTP requests to the local AWS, read back as botocore's operations and their parameters.
+
+Protocols: AWS JSON (``X-Amz-Target``), RPC v2 CBOR, query and EC2 (forms), REST-JSON and REST-XML. The service is that
+of the signature's credential scope; botocore's models say where in a request the members of its parameters stand.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import re
+import urllib.parse
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import botocore.parsers
+from botocore.awsrequest import HeadersDict
+from botocore.exceptions import UnknownServiceError
+
+from tritonstack_local import REGION
+from tritonstack_local.emulator.request_validation import service_model
+
+_CREDENTIAL = re.compile(r"([^/,\s=]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")
+"""Access key, region and service of a signature (IAM user guide, "Elements of an AWS API request signature")."""
+_OF_SCOPE = {
+    "monitoring": ("cloudwatch",),
+    "sagemaker": ("sagemaker", "sagemaker-runtime"),
+    "servicequotas": ("service-quotas",),
+    "states": ("stepfunctions",),
+    "tagging": ("resourcegroupstaggingapi",),
+}
+"""Credential scope → botocore's services that sign with it, where these have another name; one of REST last."""
+_CBOR_PATH = re.compile(r"/service/([^/]+)/operation/([^/]+)")
+_LABEL = re.compile(r"\{([^}+]+)(\+?)\}")
+Query = Mapping[str, list[str]]
+Headers = Mapping[str, str]
+
+
+class UnreadableRequestError(ValueError):
+    """A request whose service or operation is unknown; the text says which."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceRequest:
+    """A request to a service."""
+
+    service: str  # botocore's name
+    operation: str
+    parameters: Mapping[str, Any]
+    region: str  # of the signature
+    access_key: str  # empty without a signature
+
+
+def read_request(method: str, path: str, query: Query, headers: Headers, body: bytes) -> ServiceRequest:
+    """The operation and its parameters. Raises UnreadableRequestError.
+
+    A body that its protocol does not allow gives no parameters: the service refuses it in its own words.
+
+    Args:
+        method: HTTP's.
+        path: as sent, percent-encoded.
+        query: decoded parameters, blank ones too.
+        headers: by names in lower case.
+        body: empty where ``reads_body`` is False.
+    """
+    access_key, region, scope = _signature(headers, query)
+    target = headers.get("x-amz-target", "")
+    service = _service(scope, target)
+    protocol = service_model(service).metadata["protocol"]
+    if headers.get("content-encoding") == "gzip":  # PutMetricData, by SDKs
+        body = _decompressed(body)
+    is_form = service != "s3" and "x-www-form-urlencoded" in headers.get("content-type", "")
+    cbor = _CBOR_PATH.fullmatch(path)
+    if target:
+        operation, parameters = _operation(service, target.rpartition(".")[2]), _json(body)
+    elif cbor:
+        operation = _operation(service, cbor[2])
+        parameters = _parsed("smithy-rpc-v2-cbor", headers, body, operation.input_shape)
+    elif is_form or protocol in ("query", "ec2"):
+        fields = {name: values[0] for name, values in query.items()}
+        fields |= urllib.parse.parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
+        operation = _operation(service, fields.get("Action", ""))
+        shape = operation.input_shape
+        parameters = _member(shape, _tree(fields), ec2=protocol == "ec2") if shape is not None else {}
+    else:
+        operation, route, labels = _routed(service, method, path, query, headers)
+        parameters = _body_members(protocol, headers, body, operation.input_shape)
+        parameters |= zip(route.labels, labels, strict=True)
+        parameters |= _located(route, query, headers)
+    return ServiceRequest(
+        service=service, operation=operation.name, parameters=parameters, region=region, access_key=access_key
+    )
+
+
+def reads_body(method: str, headers: Headers, query: Query) -> bool:
+    """Whether the body says what a request touches. False for S3, whose bodies are large, but of DeleteObjects."""
+    _, _, scope = _signature(headers, query)
+    return scope != "s3" or "x-amz-target" in headers or (method == "POST" and "delete" in query)
+
+
+def _signature(headers: Headers, query: Query) -> tuple[str, str, str]:
+    """Access key, region and service of the credential scope.
+
+    S3 alone has requests without a signature, and presigned URLs with one of version 2, which has no scope.
+    """
+    signed = _CREDENTIAL.search(headers.get("authorization") or query.get("X-Amz-Credential", [""])[0])
+    if signed:
+        return signed[1], signed[2], signed[3]
+    return query.get("AWSAccessKeyId", [""])[0], REGION, "s3"
+
+
+def _service(scope: str, target: str) -> str:
+    """botocore's name. MiniStack routes by the target before the scope: they must agree."""
+    names = _OF_SCOPE.get(scope, (scope,))
+    try:
+        prefixes = [service_model(name).metadata.get("targetPrefix") for name in names]
+    except UnknownServiceError as error:
+        raise UnreadableRequestError(f"no service of botocore signs its requests as {scope!r}") from error
+    if not target:
+        return names[-1]
+    prefix = target.rpartition(".")[0]
+    if prefix not in prefixes:
+        raise UnreadableRequestError(f"X-Amz-Target {target} is no operation of {scope}, which the signature names")
+    return names[prefixes.index(prefix)]
+
+
+def _operation(service: str, name: str) -> Any:
+    model = service_model(service)
+    if name not in model.operation_names:
+        raise UnreadableRequestError(f"{service} has no operation {name!r}")
+    return model.operation_model(name)
+
+
+# --- Bodies ---
+
+
+def _decompressed(body: bytes) -> bytes:
+    try:
+        return gzip.decompress(body)
+    except (OSError, EOFError, zlib.error):
+        return b""
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _parsed(protocol: str, headers: Headers, body: bytes, shape: Any) -> dict[str, Any]:
+    """The parameters by botocore's parser of responses, which are written as requests are."""
+    response = {"status_code": 200, "headers": HeadersDict(headers), "body": body}
+    try:
+        found: dict[str, Any] = botocore.parsers.create_parser(protocol).parse(response, shape)
+    except (botocore.parsers.ResponseParserError, ValueError, LookupError, AttributeError, TypeError):
+        return {}
+    found.pop("ResponseMetadata", None)
+    return found
+
+
+def _body_members(protocol: str, headers: Headers, body: bytes, shape: Any) -> dict[str, Any]:
+    """What stands in the body of a REST request. A payload that is no structure is not looked at."""
+    if not body or shape is None:
+        return {}
+    payload = shape.serialization.get("payload")
+    if payload is not None and shape.members[payload].type_name != "structure":
+        return {}
+    if protocol == "rest-xml":
+        return _parsed(protocol, headers, body, shape)
+    given = _json(body)
+    if payload is not None:
+        return {payload: given}
+    spelled = {each.serialization.get("name", name): name for name, each in shape.members.items()}
+    return {spelled[name]: value for name, value in given.items() if name in spelled}
+
+
+def _tree(fields: Mapping[str, str]) -> dict[str, Any]:
+    """``Tags.member.1.Key=a`` as nested maps."""
+    tree: dict[str, Any] = {}
+    for name, value in fields.items():
+        node = tree
+        *steps, last = name.split(".")
+        for step in steps:
+            inner = node.get(step)
+            node[step] = inner if isinstance(inner, dict) else {}  # an empty list is its name alone
+            node = node[step]
+        node.setdefault(last, value)
+    return tree
+
+
+def _member(shape: Any, node: Any, *, ec2: bool) -> Any:
+    """A member of a form (Smithy 2.0, "AWS query protocol" and "AWS EC2 query protocol")."""
+    kind, flattened = shape.type_name, ec2 or shape.serialization.get("flattened")
+    if kind not in ("structure", "list", "map"):
+        return _scalar(kind, node)
+    node = node if isinstance(node, dict) else {}
+    if kind == "structure":
+        given = ((name, each, node.get(_field(name, each, ec2=ec2))) for name, each in shape.members.items())
+        return {name: _member(each, inner, ec2=ec2) for name, each, inner in given if inner is not None}
+    if not flattened:
+        node = node.get("entry" if kind == "map" else shape.member.serialization.get("name", "member"), {})
+    items = [node[number] for number in sorted((each for each in node if each.isdecimal()), key=int)]
+    if kind == "list":
+        return [_member(shape.member, item, ec2=ec2) for item in items]
+    key, value = shape.key.serialization.get("name", "key"), shape.value.serialization.get("name", "value")
+    return {item.get(key): _member(shape.value, item.get(value), ec2=ec2) for item in items if isinstance(item, dict)}
+
+
+def _field(name: str, shape: Any, *, ec2: bool) -> str:
+    serialization = shape.serialization
+    spelled: str = serialization.get("name", name)
+    if ec2:
+        return str(serialization.get("queryName") or spelled[:1].upper() + spelled[1:])
+    if shape.type_name == "list" and serialization.get("flattened"):
+        return str(shape.member.serialization.get("name", spelled))
+    return spelled
+
+
+def _scalar(kind: str, text: Any) -> Any:
+    """A text's value; what is no such number stays text."""
+    try:
+        if kind in ("integer", "long"):
+            return int(text)
+        if kind in ("float", "double"):
+            return float(text)
+    except (TypeError, ValueError):
+        return text
+    return text == "true" if kind == "boolean" else text
+
+
+# --- Operations of REST services ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Route:
+    """What a request must have to be of an operation, and where its members stand."""
+
+    operation: str
+    deprecated: bool
+    path: re.Pattern[str]
+    labels: tuple[str, ...]  # members in the path
+    query: tuple[tuple[str, str], ...]  # parameters that it must have, with a value or any
+    headers: tuple[str, ...]  # that it must have
+    located: tuple[tuple[str, str, str, Any], ...]  # member, location, name there, shape
+
+    def fits(self, query: Query, headers: Headers) -> bool:
+        """Whether the request has what its operation demands."""
+        given = all(name in query and (not value or query[name] == [value]) for name, value in self.query)
+        return given and all(name in headers for name in self.headers)
+
+
+@functools.cache
+def _routes(service: str, method: str) -> tuple[_Route, ...]:
+    """Those that demand most first: UploadPartCopy, UploadPart, CopyObject, PutObject."""
+    model = service_model(service)
+    operations = [model.operation_model(name) for name in model.operation_names]
+    routes = [_route(each) for each in operations if each.http["method"] == method]
+    return tuple(sorted(routes, key=lambda each: (-len(each.query) - len(each.headers), each.deprecated)))
+
+
+def _route(operation: Any) -> _Route:
+    uri, _, flags = operation.http["requestUri"].partition("?")
+    shape = operation.input_shape
+    members = shape.members if shape is not None else {}
+    required = shape.required_members if shape is not None else ()
+    spelled = {each.serialization.get("name", name): name for name, each in members.items()}
+    located = tuple(
+        (name, location, each.serialization["name"], each)
+        for name, each in members.items()
+        if (location := each.serialization.get("location")) in ("querystring", "header")
+    )
+    needed = [(location, there) for name, location, there, _ in located if name in required]
+    given = [pair for pair in urllib.parse.parse_qsl(flags, keep_blank_values=True) if pair[0] != "x-id"]
+    parts = _LABEL.split(uri.rstrip("/"))  # text, label, plus, text, …
+    pattern = "".join(
+        ("(.+)" if parts[at + 2] else "([^/]+)") + re.escape(parts[at + 3]) for at in range(0, len(parts) - 1, 3)
+    )
+    return _Route(
+        operation=operation.name,
+        deprecated=operation.deprecated,
+        path=re.compile(re.escape(parts[0]) + pattern + "/?"),
+        labels=tuple(spelled[label] for label in parts[1::3]),
+        query=(*given, *((there, "") for location, there in needed if location == "querystring")),
+        headers=tuple(there.lower() for location, there in needed if location == "header"),
+        located=located,
+    )
+
+
+def _routed(
+    service: str, method: str, path: str, query: Query, headers: Headers
+) -> tuple[Any, _Route, tuple[str, ...]]:
+    """Operation, route, and values of its labels."""
+    for route in _routes(service, method):
+        match = route.path.fullmatch(path)
+        if match and route.fits(query, headers):
+            return _operation(service, route.operation), route, tuple(map(urllib.parse.unquote, match.groups()))
+    raise UnreadableRequestError(f"{method} {path} is no operation of {service}")
+
+
+def _located(route: _Route, query: Query, headers: Headers) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for member, location, name, shape in route.located:
+        given = query.get(name) if location == "querystring" else headers.get(name.lower())
+        if given is None:
+            continue
+        texts = given if isinstance(given, list) else given.split(",") if shape.type_name == "list" else [given]
+        kind = shape.member.type_name if shape.type_name == "list" else shape.type_name
+        values = [_scalar(kind, each) for each in texts]
+        found[member] = values if shape.type_name == "list" else values[0]
+    return found
