@@ -115,7 +115,8 @@ def _start_emulator(paths: LocalPaths, port: int, runtime_port: int, *, iam: boo
         "NODE_PATH": str(REPOSITORY / "node_modules"),
         "TRITONSTACK_RUNTIME_URL": f"http://127.0.0.1:{runtime_port}",
         "TRITONSTACK_IAM": "on" if iam else "off",
-        **{name: os.environ[name] for name in (IAM_RECORDS,) if name in os.environ},
+        # Of the caller's folder; the emulator starts in another one.
+        **{name: str(Path(os.environ[name]).absolute()) for name in (IAM_RECORDS,) if os.environ.get(name)},
     }
     return start_process(
         [str(environment_python("emulator")), "-m", "tritonstack_local.emulator"],

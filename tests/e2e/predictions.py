@@ -154,7 +154,7 @@ class Account:
         deployed = Deployed(self.aws, self._made.snapshots(before))
         change = deployed.change(self._made.snapshots(assembly))
         self._publish(assembly)
-        if self._key(before) != self._key(assembly):  # objects stay under the key before: docs/updates.md, "Change the key"
+        if self._key(before) != self._key(assembly):  # docs/updates.md, "Change the key"
             self._cdk("deploy", "--app", str(assembly), f"{ENVIRONMENT}/artifacts")
             self._publish(assembly)
         self._cdk("deploy", "--app", str(assembly), f"{ENVIRONMENT}/*", fails=_is_refused(change))

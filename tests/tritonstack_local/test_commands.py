@@ -48,12 +48,16 @@ def test_up_status_and_down_print_where_it_listens_what_is_there_and_that_it_sto
 
 
 @pytest.mark.parametrize(("option", "enforced"), [([], "on"), (["--no-iam"], "off")])
-def test_permissions_are_enforced_unless_it_is_started_without_which_it_prints(
-    parts: FakeParts, option: list[str], enforced: str
+def test_permissions_are_enforced_and_recorded_unless_it_is_started_without_which_it_prints(
+    parts: FakeParts, option: list[str], enforced: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TRITONSTACK_IAM_RECORDS", "records")
     started = run("local", "up", "--port", "0", "--runtime-port", "0", *option)
     assert ("IAM is switched off: every request is allowed" in started.stderr) is (enforced == "off")
-    assert [each.environ()["TRITONSTACK_IAM"] for each in parts.processes()] == [enforced] * 2
+    given = [each.environ() for each in parts.processes()]
+    assert [each["TRITONSTACK_IAM"] for each in given] == [enforced] * 2
+    # The emulator starts in a folder of its own, and the records are of the caller's.
+    assert str(Path("records").absolute()) in [each.get("TRITONSTACK_IAM_RECORDS") for each in given]
 
 
 @pytest.mark.parametrize(("system", "machine"), [("darwin", "arm64"), ("win32", "AMD64"), ("linux", "aarch64")])
@@ -102,7 +106,14 @@ def test_env_points_a_shell_at_the_local_aws_and_unset_takes_all_back_also_after
 
 @pytest.mark.parametrize(
     "arguments",
-    [["local", "env"], ["local", "iam", "report"], ["local", "status"], ["local", "status", "--json"], ["local", "destroy"], ["local", "demo"]],
+    [
+        ["local", "env"],
+        ["local", "iam", "report"],
+        ["local", "status"],
+        ["local", "status", "--json"],
+        ["local", "destroy"],
+        ["local", "demo"],
+    ],
 )
 def test_what_needs_a_local_aws_reports_how_to_start_one(parts: FakeParts, arguments: list[str]) -> None:
     result = run(*arguments)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from rich.text import Text
 
 from tritonstack.cli.conventions import json_option, plain_table, print_json, result_console
@@ -66,7 +67,41 @@ def _recorded(folder: Path) -> Iterator[dict[str, Any]]:
         advice = "run with TRITONSTACK_IAM_RECORDS set to this folder; a local AWS writes when it ends"
         raise InputError([Problem(file=str(folder), found="no record", allowed="files *.json", advice=advice)])
     for file in files:
-        yield json.loads(file.read_text(encoding="utf-8"))
+        try:
+            yield _RECORD.validate_json(file.read_bytes()).model_dump()
+        except ValidationError as error:
+            found = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:3])
+            allowed = "what a local AWS of this version wrote when it ended"
+            raise InputError([Problem(file=str(file), found=found, allowed=allowed, advice="Remove it.")]) from error
+
+
+class _Statement(BaseModel):
+    """A statement of a role's policy, and what was used of it."""
+
+    sid: str
+    policy: str
+    effect: str
+    actions: list[str]
+    used: dict[str, int]
+    needed: bool
+
+
+class _Role(BaseModel):
+    """A role; ``stack`` and ``logical_id`` are empty where no stack made it."""
+
+    arn: str
+    stack: str
+    logical_id: str
+    statements: list[_Statement]
+
+
+class _Recorded(BaseModel):
+    """What an emulator writes (``emulator/iam/records.py``), as far as a report reads it."""
+
+    roles: list[_Role]
+
+
+_RECORD = TypeAdapter(_Recorded)
 
 
 @dataclass(kw_only=True)

@@ -13,6 +13,9 @@ from ministack.services import iam
 
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned, physical_name, register
+from tritonstack_local.emulator.iam.authorization import role_principal
+from tritonstack_local.emulator.iam.needs import Need
+from tritonstack_local.emulator.iam.service_calls import refusal_of
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import JsonService
 
@@ -149,6 +152,24 @@ class Pipelines:
                 f"CodePipeline is not authorized to perform AssumeRole on role {arn}",
                 source="CodePipeline user guide, Troubleshooting",
             )
+        self._check_connections(declared)
+
+    def _check_connections(self, declared: Request) -> None:
+        """Refuse a source whose role may not use its connection: at AWS the first execution fails, here none runs.
+
+        The action is of the service that the connection's ARN names (Developer Tools console guide, "AWS CodeConnections
+        rename").
+        """
+        for action in declared["stages"][0]["actions"]:
+            connection = action.get("configuration", {}).get("ConnectionArn")
+            if connection is None:
+                continue
+            role = role_principal(action.get("roleArn", declared["roleArn"]), declared["name"])
+            need = Need(action=f"{connection.split(':')[2]}:UseConnection", resource=connection)
+            refused = refusal_of(role, [need], by=f"codepipeline: source {action['name']} of {declared['name']}")
+            if refused is not None:
+                sentence = f"Unable to use Connection: {connection}. {refused.sentence}"
+                raise RefusedError("InvalidStructureException", sentence, source="CodePipeline user guide")
 
 
 def codepipeline_service(pipelines: Pipelines) -> JsonService:

@@ -10,11 +10,12 @@ import botocore.exceptions
 import numpy as np
 import pytest
 
-from tests.client.rights import Caller, documented
+from tests.client.rights import documented
 from tests.e2e.calls import body, invoke, target_model
 from tests.e2e.project import AWS_CLI, REPOSITORY, Project
 from tritonstack.client import ModelClient
 from tritonstack_local.aws import LocalAws
+from tritonstack_local.commands.iam import role_variables
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
 
@@ -77,13 +78,23 @@ def test_a_single_model_endpoint_answers_without_a_target_model(deployed: LocalA
 def test_the_documented_rights_are_enough_to_call_a_model_by_name(
     deployed: LocalAws, monkeypatch: pytest.MonkeyPatch, endpoint: str, model: str
 ) -> None:
-    for name, value in deployed.variables().items():
-        monkeypatch.setenv(name, value)
-    caller = Caller(documented(endpoint=endpoint))
-    client = ModelClient(environment="local", session=caller.guard(boto3.Session()))
+    iam, name = deployed.client("iam"), f"calls-{endpoint}"
+    trust = {"Effect": "Allow", "Principal": {"Service": "ecs-tasks.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))
+    document = json.dumps({"Version": "2012-10-17", "Statement": documented(endpoint=endpoint)})
+    iam.put_role_policy(RoleName=name, PolicyName="documented", PolicyDocument=document)
+    for variable, value in (deployed.variables() | role_variables(deployed, name)).items():
+        monkeypatch.setenv(variable, value)
+    client = ModelClient(environment="local", session=boto3.Session())
     answer = client.invoke(f"{endpoint}/{model}", {"pixels": np.zeros((1, 64), dtype=np.float32)})
     assert (answer.target_model is None) is (endpoint == "single")
-    assert (caller.allowed, caller.denied) == (["GetParameter", "GetParameter", "InvokeEndpoint"], [])
+    [role] = [each for each in deployed.iam()["roles"] if each["arn"].endswith(name)]
+    assert [sorted(each["used"]) for each in role["statements"]] == [
+        ["sagemaker:InvokeEndpoint"], ["ssm:GetParameter"], []
+    ]  # fmt: skip
+    # What a client once needed beside, which no page named: every such request is refused.
+    with pytest.raises(botocore.exceptions.ClientError, match="not authorized to perform: sagemaker:DescribeEndpoint "):
+        boto3.Session().client("sagemaker").describe_endpoint(EndpointName=f"local-{endpoint}")
 
 
 def test_status_names_loaded_models_and_what_stands_in_for_the_gpu(project: Project, deployed: LocalAws) -> None:

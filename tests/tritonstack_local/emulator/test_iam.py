@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import boto3
@@ -11,9 +12,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from tests.arns import ACCOUNT, arn_of
+from tests.cases import cases
 from tests.tritonstack_local.emulator.running import Emulator
 
-ACCOUNT = "123456789012"
 TRUSTED = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
 Statement = dict[str, Any]
 
@@ -71,67 +73,20 @@ def refused(call: Callable[[], Any]) -> tuple[str, str]:
     return "", ""
 
 
-FORMS: dict[str, tuple[str, Callable[[Any], Any], str, str]] = {
-    "ssm": (
-        "ssm:GetParameter",
-        lambda ssm: ssm.get_parameter(Name="/a/b"),
-        f"arn:aws:ssm:us-east-1:{ACCOUNT}:parameter/a/b",
-        "AccessDeniedException",
-    ),
-    "s3": (
-        "s3:ListBucket",
-        lambda s3: s3.list_objects_v2(Bucket="b"),
-        "arn:aws:s3:::b",
-        "AccessDenied",
-    ),
-    "iam": (
-        "iam:GetRole",
-        lambda iam: iam.get_role(RoleName="r"),
-        f"arn:aws:iam::{ACCOUNT}:role/r",
-        "AccessDenied",
-    ),
-    "ec2": ("ec2:DescribeVpcs", lambda ec2: ec2.describe_vpcs(), "*", "UnauthorizedOperation"),
-    "sns": (
-        "sns:Publish",
-        lambda sns: sns.publish(TopicArn=f"arn:aws:sns:us-east-1:{ACCOUNT}:t", Message="m"),
-        f"arn:aws:sns:us-east-1:{ACCOUNT}:t",
-        "AuthorizationError",
-    ),
-    "lambda": (
-        "lambda:InvokeFunction",
-        lambda functions: functions.invoke(FunctionName="f"),
-        f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:f",
-        "AccessDeniedException",
-    ),
-    "sagemaker": (
-        "sagemaker:DescribeEndpoint",
-        lambda sagemaker: sagemaker.describe_endpoint(EndpointName="e"),
-        f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:endpoint/e",
-        "AccessDeniedException",
-    ),
-    "cloudwatch": (
-        "cloudwatch:PutMetricData",
-        lambda cloudwatch: cloudwatch.put_metric_data(Namespace="N", MetricData=[{"MetricName": "m", "Value": 1}]),
-        "*",
-        "AccessDenied",
-    ),
-}
-
-
-@pytest.mark.parametrize("service", FORMS)
+@cases("service, call, needed, code")
 def test_a_refusal_is_the_service_s_own_and_names_principal_action_resource_and_reason(
-    caller: Caller, service: str
+    caller: Caller, service: str, call: tuple[str, dict[str, Any]], needed: tuple[str, str], code: str
 ) -> None:
-    action, call, resource, code = FORMS[service]
-    made = caller.client(service)
-    given, message = refused(lambda: call(made))
+    action, resource = needed[0], arn_of(needed[1])
+    requested = partial(getattr(caller.client(service), call[0]), **call[1])
+    given, message = refused(requested)
     assert given.removesuffix("Exception") == code.removesuffix("Exception")
     assert message == (
         f"User: arn:aws:sts::{ACCOUNT}:assumed-role/{caller.name}/tests is not authorized to perform: {action}"
         f" on resource: {resource} because no identity-based policy allows the {action} action"
     )
     caller.may(allow(action, resource))
-    assert "not authorized" not in refused(lambda: call(made))[1]
+    assert "not authorized" not in refused(requested)[1]
 
 
 def test_a_denial_is_listed_with_the_statement_that_would_allow_it_and_a_use_with_its_role(caller: Caller) -> None:
@@ -212,18 +167,10 @@ def test_a_key_is_used_by_nobody_whom_its_policy_does_not_admit(caller: Caller) 
     assert refused(lambda: own.describe_key(KeyId=keys["account"]["Arn"])) == ("", "")
     reason = "because no resource-based policy allows the kms:DescribeKey action"
     for each in (own, kms):
-        assert refused(lambda each=each: each.describe_key(KeyId=keys["nobody"]["Arn"]))[1].endswith(reason)
+        assert refused(partial(each.describe_key, KeyId=keys["nobody"]["Arn"]))[1].endswith(reason)
 
 
-@pytest.mark.parametrize(
-    ("principal", "assumes"),
-    [
-        (TRUSTED, True),
-        ({"AWS": f"arn:aws:iam::{ACCOUNT}:user/administrator"}, True),
-        ({"AWS": f"arn:aws:iam::{ACCOUNT}:role/other"}, False),
-        ({"Service": "lambda.amazonaws.com"}, False),
-    ],
-)
+@cases("principal, assumes")
 def test_a_role_is_assumed_by_those_whom_its_trust_policy_names(
     guarded: Emulator, name: str, principal: Any, assumes: bool
 ) -> None:
@@ -252,19 +199,12 @@ def test_a_role_is_passed_by_those_who_may_pass_it_to_that_service(caller: Calle
         assert ("iam:PassRole" not in refused(lambda: sagemaker.create_model(**model))[1]) is passes
 
 
-@pytest.mark.parametrize(
-    ("service", "call", "code"),
-    [
-        ("ssm", lambda ssm: ssm.get_parameter(Name="/x"), "UnrecognizedClientException"),
-        ("s3", lambda s3: s3.list_buckets(), "InvalidAccessKeyId"),
-        ("sts", lambda sts: sts.assume_role(RoleArn=f"arn:aws:iam::{ACCOUNT}:role/r", RoleSessionName="ss"),
-         "InvalidClientTokenId"),
-    ],
-)  # fmt: skip
+@cases("service, call, code")
 def test_an_access_key_of_nobody_is_refused(
-    guarded: Emulator, service: str, call: Callable[[Any], Any], code: str
+    guarded: Emulator, service: str, call: tuple[str, dict[str, str]], code: str
 ) -> None:
-    assert refused(lambda: call(client(guarded, service, "AKIANOBODY0000000000")))[0] == code
+    nobodys = client(guarded, service, "AKIANOBODY0000000000")
+    assert refused(partial(getattr(nobodys, call[0]), **call[1]))[0] == code
 
 
 def test_an_operation_without_a_mapping_is_refused_by_name_for_the_administrator_too(guarded: Emulator) -> None:

@@ -13,6 +13,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from scripts.update_cloudformation_schemas import extract_permissions
+from tests.arns import ACCOUNT, arn, arn_of
+from tests.cases import cases
 from tests.constructs_lib.templates import template_of
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything, everything_served, stacks_of
@@ -41,7 +43,6 @@ FOLDER = Path(handler_needs.__file__).parent
 PERMISSIONS = json.loads((FOLDER / "handler_permissions.json").read_text())
 TYPES: dict[str, Any] = json.loads((FOLDER / "handler_resources.json").read_text())["types"]
 EVENTS: tuple[handler_needs.Event, ...] = ("create", "update", "delete")
-ACCOUNT = "123456789012"
 
 # --- The data ---
 
@@ -101,12 +102,7 @@ def test_an_arn_is_one_that_its_actions_take_and_no_rule_is_dead_or_without_a_re
 # --- The needs of a resource ---
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/team/Runs"
-BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/boundary"
 SITE = Site(account=ACCOUNT, region="us-east-1", role=lambda name: Role(arn=f"arn:aws:iam::{ACCOUNT}:role/team/{name}"))
-
-
-def arn(service: str, rest: str) -> str:
-    return f"arn:aws:{service}:us-east-1:{ACCOUNT}:{rest}"
 
 
 def needs(kind: str, event: handler_needs.Event, properties: Mapping[str, Any], **given: Any) -> list[Need]:
@@ -128,72 +124,10 @@ def test_every_need_of_a_queue_policy_of_a_custom_resource_and_of_a_wait_conditi
         assert needs("AWS::CloudFormation::WaitCondition", event, {"Timeout": "1"}) == []
 
 
-SCALES = {"ServiceNamespace": "sagemaker", "ScalableDimension": "sagemaker:variant:DesiredInstanceCount"}
-LINKED = (
-    "aws-service-role/sagemaker.application-autoscaling.amazonaws.com"
-    "/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
-)
 FUNCTION = {"Role": ROLE, "Code": {"S3Bucket": "assets", "S3Key": "a.zip"}}
-BOUNDED = {"Path": "/team/", "PermissionsBoundary": BOUNDARY}
-GENERATED = "dev-serving-One-0A1B2C3D4E5F6"
 
 
-@pytest.mark.parametrize(
-    ("kind", "event", "properties", "physical_id", "needed"),
-    [
-        ("AWS::IAM::Role", "create", BOUNDED, None,
-         ("iam:CreateRole", f"arn:aws:iam::{ACCOUNT}:role/team/{GENERATED}", {"iam:PermissionsBoundary": BOUNDARY})),
-        ("AWS::IAM::Role", "delete", BOUNDED, "Runs",
-         ("iam:DeleteRole", ROLE, {"iam:PermissionsBoundary": BOUNDARY})),
-        ("AWS::IAM::Role", "create", {"ManagedPolicyArns": [BOUNDARY]}, None,
-         ("iam:AttachRolePolicy", f"arn:aws:iam::{ACCOUNT}:role/{GENERATED}", {"iam:PolicyARN": BOUNDARY})),
-        ("AWS::IAM::Policy", "update", {"Roles": ["Runs"]}, "p",
-         ("iam:PutRolePolicy", ROLE, {})),
-        ("AWS::Lambda::Function", "create", FUNCTION, None,
-         ("iam:PassRole", ROLE, {"iam:PassedToService": "lambda.amazonaws.com"})),
-        ("AWS::Lambda::Function", "update", FUNCTION, "f",
-         ("s3:GetObject", "arn:aws:s3:::assets/a.zip", {})),
-        ("AWS::Lambda::Function", "delete", FUNCTION, "f",
-         ("lambda:DeleteFunction", arn("lambda", "function:f"), {})),
-        ("AWS::Lambda::Permission", "create", {"FunctionName": arn("lambda", "function:f")}, None,
-         ("lambda:AddPermission", arn("lambda", "function:f"), {})),
-        ("AWS::S3::Bucket", "create", {}, None,
-         ("s3:CreateBucket", f"arn:aws:s3:::{GENERATED.lower()}", {})),
-        ("AWS::Logs::LogGroup", "create", {"LogGroupName": "/a"}, None,
-         ("logs:CreateLogGroup", arn("logs", "log-group:/a:log-stream:"), {})),
-        ("AWS::Logs::LogGroup", "create", {"LogGroupName": "/a"}, None,
-         ("logs:TagResource", arn("logs", "log-group:/a"), {})),
-        ("AWS::SSM::Parameter", "create", {"Name": "/a/b"}, None,
-         ("ssm:PutParameter", arn("ssm", "parameter/a/b"), {})),
-        ("AWS::SNS::Topic", "delete", {}, arn("sns", "alarms"),
-         ("sns:DeleteTopic", arn("sns", "alarms"), {})),
-        ("AWS::KMS::Key", "create", {}, None,
-         ("kms:CreateKey", "*", {})),
-        ("AWS::KMS::Key", "create", {}, None,
-         ("kms:PutKeyPolicy", arn("kms", "key/*"), {})),
-        ("AWS::KMS::Key", "update", {}, "1-2",
-         ("kms:PutKeyPolicy", arn("kms", "key/1-2"), {})),
-        ("AWS::EC2::Subnet", "create", {"VpcId": "vpc-1"}, None,
-         ("ec2:CreateSubnet", arn("ec2", "vpc/vpc-1"), {})),
-        ("AWS::EC2::Subnet", "create", {"VpcId": "vpc-1"}, None,
-         ("ec2:CreateSubnet", arn("ec2", "subnet/*"), {})),
-        ("AWS::EC2::VPCEndpoint", "create", {"PrivateDnsEnabled": True}, None,
-         ("route53:AssociateVPCWithHostedZone", "arn:aws:route53:::hostedzone/*", {})),
-        ("AWS::ApplicationAutoScaling::ScalableTarget", "create", SCALES, None,
-         ("iam:CreateServiceLinkedRole", f"arn:aws:iam::{ACCOUNT}:role/{LINKED}",
-          {"iam:AWSServiceName": LINKED.split("/")[1]})),
-        ("AWS::SageMaker::Endpoint", "update", {"EndpointName": "e", "EndpointConfigName": "c"}, "e",
-         ("sagemaker:UpdateEndpoint", arn("sagemaker", "endpoint-config/c"), {})),
-        ("AWS::SageMaker::EndpointConfig", "create", {"KmsKeyId": "alias/a"}, None,
-         ("kms:DescribeKey", arn("kms", "key/*"), {})),
-        ("AWS::SageMaker::Endpoint", "update", {"EndpointName": "e"}, "e",
-         ("sagemaker:ListTags", arn("sagemaker", "endpoint/e"), {})),
-        ("AWS::CodeBuild::Project", "create", {"Name": "b", "ServiceRole": ROLE}, None,
-         ("codebuild:CreateProject", arn("codebuild", "project/b"), {})),
-        ("AWS::SQS::Queue", "create", {"QueueName": "q", "Tags": [{"Key": "team", "Value": "a"}]}, None,
-         ("sqs:CreateQueue", arn("sqs", "q"), {"aws:RequestTag/team": "a", "aws:TagKeys": ("team",)})),
-    ],
-)  # fmt: skip
+@cases("kind, event, properties, physical_id, needed")
 def test_an_action_is_needed_on_the_arn_with_the_condition_keys_that_aws_evaluates(
     kind: str,
     event: handler_needs.Event,
@@ -202,20 +136,11 @@ def test_an_action_is_needed_on_the_arn_with_the_condition_keys_that_aws_evaluat
     needed: tuple[str, str, dict[str, str | tuple[str, ...]]],
 ) -> None:
     action, resource, context = needed
-    wanted = Need(action=action, resource=resource, context=context)
+    wanted = Need(action=action, resource=arn_of(resource), context=context)
     assert wanted in needs(kind, event, properties, physical_id=physical_id)
 
 
-@pytest.mark.parametrize(
-    ("kind", "properties", "action", "name"),
-    [
-        ("AWS::Lambda::Function", {"VpcConfig": {"SubnetIds": ["s"]}}, "ec2:DescribeSubnets", "VpcConfig"),
-        ("AWS::Lambda::Function", {"KmsKeyArn": arn("kms", "key/1")}, "kms:CreateGrant", "KmsKeyArn"),
-        ("AWS::ApplicationAutoScaling::ScalableTarget", {"RoleARN": ROLE}, "iam:PassRole", "RoleARN"),
-        ("AWS::IAM::Role", BOUNDED, "iam:PutRolePermissionsBoundary", "PermissionsBoundary"),
-        ("AWS::S3::Bucket", {"MetadataConfiguration": {}}, "s3tables:CreateTable", "MetadataConfiguration"),
-    ],
-)
+@cases("kind, properties, action, name")
 def test_an_action_that_a_property_makes_the_handler_call_is_not_needed_without_it(
     kind: str, properties: dict[str, Any], action: str, name: str
 ) -> None:

@@ -60,7 +60,7 @@ def make_role(aws: Emulator, name: str, *statements: dict[str, Any]) -> str:
 
 
 def client_of(role: str, service: str) -> Any:
-    """A client in a shell that the output of ``local env --role`` was evaluated in, with a session of its own before."""
+    """A client in a shell of another session, which evaluated what ``local env --role`` prints."""
     script = run("env", "--role", role).stdout
     names = ("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     shown = "; ".join(f'echo "${name}"' for name in names)
@@ -69,7 +69,8 @@ def client_of(role: str, service: str) -> Any:
         env={"PATH": "/usr/bin:/bin"}, text=True, capture_output=True, check=True,
     ).stdout.splitlines()  # fmt: skip
     keys = ("endpoint_url", "region_name", "aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-    return boto3.client(service, **dict(zip(keys, printed, strict=True)))
+    given: dict[str, Any] = dict(zip(keys, printed, strict=True))
+    return boto3.client(service, **given)
 
 
 GETS = {"Sid": "Gets", "Effect": "Allow", "Action": ["ssm:GetParameter", "ssm:PutParameter"], "Resource": "*"}
@@ -173,6 +174,11 @@ def test_records_of_several_local_aws_are_reported_together_and_an_empty_folder_
         finally:
             assert emulator.stop() == 0
     assert reported(name, "--records", str(records)) == expected(4)
+    (records / "other.json").write_text('{"roles": [{}]}')
+    refused = run("iam", "report", "--records", str(records))
+    assert isinstance(refused.exception, InputError)
+    assert "other.json" in str(refused.exception)
+    assert "roles.0.arn: Field required" in str(refused.exception)
 
 
 @pytest.mark.parametrize(

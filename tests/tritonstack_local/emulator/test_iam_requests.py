@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import botocore.session
 import pytest
 from botocore.config import Config
+from pydantic import BaseModel
 
+from tests.cases import cases
 from tritonstack_local.emulator.iam.needs import Rule, rules_of, services, term_of
 from tritonstack_local.emulator.iam.request import ServiceRequest, UnreadableRequestError, read_request, reads_body
 from tritonstack_local.emulator.request_validation import service_model
@@ -41,11 +43,6 @@ def wire(method: str, url: str, headers: Mapping[str, str] | None = None, body: 
     split = urllib.parse.urlsplit(url)
     query = urllib.parse.parse_qs(split.query, keep_blank_values=True)
     return Sent(method, split.path, query, {name.lower(): value for name, value in (headers or {}).items()}, body)
-
-
-def signed(scope: str, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes = b"") -> Sent:
-    signature = {name: value.format(scope) for name, value in SIGNED.items()}
-    return wire(method, url, {**signature, **(headers or {})}, body)
 
 
 class _Captured(Exception):  # noqa: N818  (control flow)
@@ -138,102 +135,36 @@ def test_what_a_client_sends_is_read_back(service: str, operation: str) -> None:
 
 # --- Requests that botocore's clients do not send, or only now and then ---
 
-JSON = {"X-Amz-Target": "AmazonSSM.GetParameter"}
-CLOUDWATCH = "/service/GraniteServiceVersion20100801/operation/"
-FORM = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
-REQUESTS: dict[str, tuple[Sent, str, dict[str, Any]]] = {
-    "no parameters": (signed("ssm", "POST", "/", JSON), "ssm:GetParameter", {}),
-    "a body that is no JSON": (signed("ssm", "POST", "/", JSON, b"{"), "ssm:GetParameter", {}),
-    "a body that is no object": (signed("ssm", "POST", "/", JSON, b"[]"), "ssm:GetParameter", {}),
-    "compressed": (
-        signed("ssm", "POST", "/", {**JSON, "Content-Encoding": "gzip"}, gzip.compress(b'{"Name": "/a"}')),
-        "ssm:GetParameter",
-        {"Name": "/a"},
-    ),
-    "CBOR": (
-        signed("monitoring", "POST", f"{CLOUDWATCH}DeleteAlarms", {}, b"\xa1\x6aAlarmNames\x81\x61a"),
-        "cloudwatch:DeleteAlarms",
-        {"AlarmNames": ["a"]},
-    ),
-    "no CBOR": (signed("monitoring", "POST", f"{CLOUDWATCH}DeleteAlarms", {}, b"\xff"), "cloudwatch:DeleteAlarms", {}),
-    "a form for a JSON service": (
-        signed("monitoring", "POST", "/", FORM, b"Action=DeleteAlarms&AlarmNames.member.1=a&AlarmNames.member.2=b"),
-        "cloudwatch:DeleteAlarms",
-        {"AlarmNames": ["a", "b"]},
-    ),
-    "a form in the query": (
-        signed("sts", "GET", "/?Action=AssumeRole&RoleArn=r&Tags.member.1.Key=k&Tags.member.1.Value=v"),
-        "sts:AssumeRole",
-        {"RoleArn": "r", "Tags": [{"Key": "k", "Value": "v"}]},
-    ),
-    "an empty list": (
-        signed("cloudformation", "POST", "/", FORM, b"Action=CreateStack&Tags=&StackName=s"),
-        "cloudformation:CreateStack",
-        {"Tags": [], "StackName": "s"},
-    ),
-    "the tenth item": (
-        signed("sts", "POST", "/", FORM, b"Action=AssumeRole&PolicyArns.member.10.arn=b&PolicyArns.member.9.arn=a"),
-        "sts:AssumeRole",
-        {"PolicyArns": [{"arn": "a"}, {"arn": "b"}]},
-    ),
-    "EC2": (
-        signed("ec2", "POST", "/", FORM, b"Action=DescribeVpcs&Filter.1.Name=n&Filter.1.Value.1=v&MaxResults=5"),
-        "ec2:DescribeVpcs",
-        {"Filters": [{"Name": "n", "Values": ["v"]}], "MaxResults": 5},
-    ),
-    "JavaScript": (
-        signed("s3", "GET", "/b/k%20%2B?x-id=GetObject&versionId=v"),
-        "s3:GetObject",
-        {"Bucket": "b", "Key": "k +", "VersionId": "v"},
-    ),
-    "a bucket with a slash": (signed("s3", "GET", "/b/?list-type=2&prefix="), "s3:ListObjectsV2", {"Prefix": ""}),
-    "a key that ends in a slash": (signed("s3", "PUT", "/b/k/"), "s3:PutObject", {"Bucket": "b", "Key": "k/"}),
-    "a key with empty parts": (signed("s3", "PUT", "/b//k"), "s3:PutObject", {"Bucket": "b", "Key": "/k"}),
-    "presigned": (
-        wire("GET", f"/b/k?X-Amz-Credential={KEY_ID}%2F20260101%2F{REGION}%2Fs3%2Faws4_request&X-Amz-Signature=0"),
-        "s3:GetObject",
-        {"Bucket": "b", "Key": "k"},
-    ),
-    "presigned, version 2": (wire("PUT", f"/b/k?AWSAccessKeyId={KEY_ID}&Signature=0"), "s3:PutObject", {"Key": "k"}),
-    "a part that is copied": (
-        signed("s3", "PUT", "/b/k?partNumber=2&uploadId=u", {"x-amz-copy-source": "f/k"}),
-        "s3:UploadPartCopy",
-        {"PartNumber": 2, "UploadId": "u", "CopySource": "f/k"},
-    ),
-    "a part": (signed("s3", "PUT", "/b/k?partNumber=2&uploadId=u"), "s3:UploadPart", {"PartNumber": 2}),
-    "an ARN in the path": (
-        signed("lambda", "POST", "/2015-03-31/functions/arn%3Aaws%3Alambda%3Ax%3A1%3Afunction%3Af/invocations"),
-        "lambda:Invoke",
-        {"FunctionName": "arn:aws:lambda:x:1:function:f"},
-    ),
-}
+
+class Written(BaseModel, frozen=True, extra="forbid"):
+    """A request as the tables have it."""
+
+    method: str
+    url: str
+    scope: str = ""  # what it is signed for, in its headers
+    headers: dict[str, str] = {}
+    body: str = ""  # characters of one byte each
+
+    def sent(self) -> Sent:
+        """The request on the wire."""
+        signature = {name: value.format(self.scope) for name, value in SIGNED.items()} if self.scope else {}
+        body = self.body.encode("latin-1")
+        compressed = "Content-Encoding" in self.headers
+        return wire(self.method, self.url, {**signature, **self.headers}, gzip.compress(body) if compressed else body)
 
 
-@pytest.mark.parametrize(("sent", "operation", "parameters"), REQUESTS.values(), ids=REQUESTS)
-def test_other_requests_are_read(sent: Sent, operation: str, parameters: dict[str, Any]) -> None:
-    read = sent.read()
+@cases("written, operation, parameters")
+def test_other_requests_are_read(written: Written, operation: str, parameters: dict[str, Any]) -> None:
+    read = written.sent().read()
     assert (f"{read.service}:{read.operation}", read.access_key) == (operation, KEY_ID)
     assert {name: read.parameters.get(name) for name in parameters} == parameters
     assert parameters or not read.parameters
 
 
-UNREADABLE: dict[str, tuple[Sent, str]] = {
-    "an unknown operation": (
-        signed("ssm", "POST", "/", {"X-Amz-Target": "AmazonSSM.Foo"}),
-        "ssm has no operation 'Foo'",
-    ),
-    "another service's target": (signed("sqs", "POST", "/", JSON), "AmazonSSM.GetParameter is no operation of sqs"),
-    "a target for S3": (wire("POST", "/", JSON), "AmazonSSM.GetParameter is no operation of s3"),
-    "an unknown scope": (signed("of-nobody", "POST", "/"), "no service of botocore signs its requests as 'of-nobody'"),
-    "a form without an action": (signed("iam", "POST", "/", FORM, b"Version=1"), "iam has no operation ''"),
-    "an unknown path": (signed("lambda", "GET", "/functions"), "GET /functions is no operation of lambda"),
-}
-
-
-@pytest.mark.parametrize(("sent", "message"), UNREADABLE.values(), ids=UNREADABLE)
-def test_what_cannot_be_read_is_named(sent: Sent, message: str) -> None:
+@cases("written, message")
+def test_what_cannot_be_read_is_named(written: Written, message: str) -> None:
     with pytest.raises(UnreadableRequestError, match=message):
-        sent.read()
+        written.sent().read()
 
 
 def test_a_request_without_a_signature_has_no_access_key() -> None:
@@ -250,7 +181,7 @@ def test_of_s3_only_the_body_of_delete_objects_is_read() -> None:
     assert sent.read().parameters["Delete"]["Objects"] == [{"Key": AWKWARD}, {"Key": "k", "VersionId": "v"}]
     assert not reads_body("PUT", sent.headers, {})
     assert not reads_body("PUT", {}, {})
-    assert reads_body("POST", signed("ssm", "POST", "/").headers, {})
+    assert reads_body("POST", Written(method="POST", url="/", scope="ssm").sent().headers, {})
 
 
 def test_metrics_are_read_from_a_compressed_body() -> None:

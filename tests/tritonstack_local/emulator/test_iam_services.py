@@ -15,6 +15,7 @@ from tests.tritonstack_local.emulator import building
 from tests.tritonstack_local.emulator.processing_jobs import ended_job, start_job
 from tests.tritonstack_local.emulator.running import IMAGE, Emulator, wait_until
 from tests.tritonstack_local.emulator.scaled_variants import INVOCATIONS, target
+from tests.tritonstack_local.emulator.test_codepipeline import CONNECTION, declaration
 
 REGION, ACCOUNT = "us-east-1", "123456789012"
 HERE = f"{REGION}:{ACCOUNT}"
@@ -232,7 +233,6 @@ def test_an_endpoint_fails_where_a_right_of_its_models_role_is_missing(world: Wo
         "BatchGetImage permission for the image": allow(PULL, TRITON),
         "ecr:GetAuthorizationToken": allow("ecr:GetAuthorizationToken"),
         "Failed to download model data": allow("s3:ListBucket", f"arn:aws:s3:::{name}", Condition=below),
-        "logs:": allow("logs:*", f"{LOGS}/aws/sagemaker/Endpoints/{name}*"),
     }
     world.allow(*rights.values())
     served(world, **at).delete_endpoint(EndpointName=name)
@@ -243,7 +243,7 @@ def test_an_endpoint_fails_where_a_right_of_its_models_role_is_missing(world: Wo
         assert missing in seen.get("FailureReason", "")
         if missing:
             sagemaker.delete_endpoint(EndpointName=name)
-    assert "cloudwatch:PutMetricData" in world.denied()
+    assert {"cloudwatch:PutMetricData", "logs:CreateLogGroup"} <= set(world.denied()), "it serves without them"
 
 
 def test_a_machine_invokes_what_its_role_may(world: World) -> None:
@@ -323,6 +323,20 @@ def test_eventbridge_invokes_what_its_targets_policies_let_in_and_keeps_the_rest
         SourceArn=rule,
     )
     assert put() == {"open": 2, "other": 0, "dead": 3}
+
+
+def test_a_source_uses_its_connection_by_the_name_of_the_service_that_it_is_of(world: World) -> None:
+    """The CDK grants ``codestar-connections:UseConnection`` alone."""
+    world.role("codepipeline.amazonaws.com")
+    pipelines, declared = world.aws.client("codepipeline"), declaration(world.name, world.arn)
+    old, new = (
+        allow(f"{service}:UseConnection", CONNECTION) for service in ("codestar-connections", "codeconnections")
+    )
+    world.allow(old)
+    refused = message(lambda: pipelines.create_pipeline(pipeline=declared))
+    assert f"not authorized to perform: codeconnections:UseConnection on resource: {CONNECTION}" in refused
+    world.allow(old, new)
+    assert message(lambda: pipelines.create_pipeline(pipeline=declared)) == ""
 
 
 def test_an_alarm_publishes_to_topics_whose_policies_let_cloudwatch_in(world: World) -> None:

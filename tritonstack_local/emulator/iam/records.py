@@ -123,6 +123,7 @@ class Records:
         """Leave the document in the folder that ``IAM_RECORDS`` names, if it names one."""
         folder = os.environ.get(IAM_RECORDS)
         if folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
             target = Path(folder, f"{os.getpid()}-{int(clock.now())}.json")
             temporary = target.with_suffix(".new")
             temporary.write_text(json.dumps(self.document(), default=list), encoding="utf-8")
