@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.measuring import machine
 from tritonstack.errors import TritonstackError
 
 BENCHMARKS = {
@@ -36,6 +37,7 @@ def main(names: Sequence[str]) -> int:
     if unknown:
         console.print(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
         return 2
+    machine()  # before a benchmark, which may take longer than the next commit
     summary = Table("benchmark", "what", "outcome")
     failed = False
     for name in names or BENCHMARKS:

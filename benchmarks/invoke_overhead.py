@@ -18,8 +18,7 @@ import uvloop
 from botocore.config import Config
 
 from benchmarks.local_stack import local_stack, runtime_without_iam
-from benchmarks.measuring import CALLERS, Ask, Loads, compared, ratio
-from benchmarks.results import Figure, machine, tell
+from benchmarks.measuring import CALLERS, Ask, Figure, Loads, compared, ratio, tell
 from benchmarks.scenarios.models import Model
 from benchmarks.scenarios.served import TIMEOUT_SECONDS, Served, Way, served
 from tritonstack.client.body import Body
@@ -45,7 +44,6 @@ CHECK_MS = 0.2
 
 def main() -> int:
     """Measure. Returns 0 where every bound is kept, 1 where one is missed; raises where it could not run."""
-    stated = machine()
     name = endpoint_name(environment=ENVIRONMENT, endpoint=ENDPOINT)
     with (
         local_stack() as aws,
@@ -55,7 +53,7 @@ def main() -> int:
         loads = uvloop.run(
             _loads(container, (aws, unchecked), Target(endpoint_name=name, target_model=str(release.archive)))
         )
-    return tell("invoke-overhead", figures(*loads), machine=stated)
+    return tell("invoke-overhead", figures(*loads))
 
 
 async def _loads(container: Served, runtimes: Sequence[LocalAws], target: Target) -> list[Loads]:

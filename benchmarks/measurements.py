@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from benchmarks.results import machine
+from benchmarks.measuring import machine
 from benchmarks.scenarios.gpu import bert_large_scenario, cuda_here
 from benchmarks.scenarios.measuring import measure
 from benchmarks.scenarios.report import Section, claims_table, page, section_lines

@@ -1,15 +1,24 @@
-"""How benchmarks measure: what is compared takes turns, so that other load on this machine meets all of it alike."""
+"""How benchmarks measure, in turns, so that other load on this machine meets all alike; figures and their bounds."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import os
 import statistics
+import subprocess
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
 
 from tritonstack.errors import WorkFailedError
+from tritonstack.paths import REPOSITORY
+from tritonstack_capacity.bench import bench
 
 CALLERS = 16
 Ask = Callable[[], Awaitable[str | None]]
@@ -29,6 +38,18 @@ def in_turns(*ways: Callable[[], float], rounds: int) -> list[list[float]]:
     for number in order(len(ways), rounds + 1):
         found[number].append(ways[number]())
     return [seconds[1:] for seconds in found]
+
+
+def timed(command: Sequence[str], *, folder: Path = REPOSITORY, **variables: str) -> tuple[float, str]:
+    """Seconds of a program, and its standard output. Raises WorkFailedError, with its errors too, where it fails."""
+    environment = {**os.environ, **variables}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    started = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - started
+    if done.returncode != 0:
+        raise WorkFailedError(f"{command[0]} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return seconds, done.stdout
 
 
 def ratio(mine: Sequence[float], other: Sequence[float]) -> float:
@@ -102,3 +123,42 @@ async def compared(*ways: tuple[Ask, Ask], rounds: int) -> list[Loads]:
         found[number].ms.append(statistics.median(await turn(one, users=1)) * 1000)
         found[number].rates.append(rate_of(await turn(several, users=CALLERS), users=CALLERS))
     return found
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What was measured, in words and in ``unit``, and the most (or least) that it must keep; None: no bound."""
+
+    what: str
+    value: float
+    unit: str
+    bound: float | None = None
+    at_least: bool = field(default=False, kw_only=True)
+
+    @property
+    def verdict(self) -> str:
+        """``PASS``, ``FAIL``, or nothing without a bound."""
+        if self.bound is None:
+            return ""
+        return "PASS" if (self.value >= self.bound if self.at_least else self.value <= self.bound) else "FAIL"
+
+
+@cache
+def machine() -> dict[str, str]:
+    """The machine that the figures are of, and the commit of the code when it was first read."""
+    known = bench.versions()
+    return {**bench.machine(), "python": known["python"], "commit": known["commit"]}
+
+
+def tell(name: str, figures: Sequence[Figure]) -> int:
+    """Print the figures. Returns 0 where every bound is kept, else 1."""
+    table = Table("figure", "value", "bound", "", title=name, title_justify="left")
+    for figure in figures:
+        colour = {"PASS": "green", "FAIL": "red", "": ""}[figure.verdict]
+        value = f"{figure.value:,.0f} {figure.unit}" if figure.value >= 1000 else f"{figure.value:.3g} {figure.unit}"
+        bound = "" if figure.bound is None else f"{'≥' if figure.at_least else '≤'} {figure.bound:g} {figure.unit}"
+        table.add_row(figure.what, value, bound, figure.verdict, style=colour)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(", ".join(f"{key} {value}" for key, value in machine().items()), soft_wrap=True)
+    return 1 if any(figure.verdict == "FAIL" for figure in figures) else 0

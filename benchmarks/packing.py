@@ -9,18 +9,14 @@ may be shared; peak memory is that of a process of its own that packs and does n
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import in_turns
-from benchmarks.results import Figure, machine, tell
-from tritonstack.paths import REPOSITORY
+from benchmarks.measuring import Figure, in_turns, tell, timed
 
 MEGABYTES = 400
 PACKINGS, UNPACKINGS = 2, 5
@@ -41,7 +37,6 @@ print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 def main() -> int:
     """Run the comparison; 0 where every target is met."""
-    stated = machine()
     with tempfile.TemporaryDirectory(prefix="packing-") as name:
         folder = Path(name)
         tree = folder / "tree"
@@ -50,7 +45,7 @@ def main() -> int:
         memory: list[float] = []
         packing, tarring = in_turns(
             partial(packed, tree, ours, memory=memory),
-            partial(timed, "tar", "czf", str(theirs), "-C", str(tree), "."),
+            lambda: timed(["tar", "czf", str(theirs), "-C", str(tree), "."])[0],
             rounds=PACKINGS,
         )
         unpacking, untarring = in_turns(
@@ -67,7 +62,7 @@ def main() -> int:
         Figure("unpacking, of the time for tar czf's", min(unpacking) / min(untarring), "times", UNPACKING),
         Figure("peak memory of packing", max(memory), "MiB", MEMORY_MIB),
     ]
-    return tell("packing", figures, machine=stated)
+    return tell("packing", figures)
 
 
 def write_weights(tree: Path, *, megabytes: int) -> None:
@@ -85,14 +80,8 @@ def write_weights(tree: Path, *, megabytes: int) -> None:
 
 def packed(tree: Path, target: Path, *, memory: list[float]) -> float:
     """Seconds that a process takes to pack ``tree``; its peak resident memory in MiB is added to ``memory``."""
-    done = subprocess.run(
-        [sys.executable, "-c", _PACK, str(tree), str(target)],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=REPOSITORY,
-    )
-    seconds, peak = map(float, done.stdout.split())
+    _, printed = timed([sys.executable, "-c", _PACK, str(tree), str(target)])
+    seconds, peak = map(float, printed.split())
     memory.append(peak)
     return seconds
 
@@ -101,11 +90,4 @@ def unpacked(archive: Path, target: Path) -> float:
     """Seconds that GNU tar, which SageMaker's containers have, needs for an archive."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
-    return timed("tar", "xzf", str(archive), "-C", str(target))
-
-
-def timed(*command: str) -> float:
-    """Seconds of a command, which must succeed."""
-    start = time.perf_counter()
-    subprocess.run(command, check=True)
-    return time.perf_counter() - start
+    return timed(["tar", "xzf", str(archive), "-C", str(target)])[0]

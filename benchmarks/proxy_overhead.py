@@ -14,8 +14,7 @@ from botocore.config import Config
 
 from benchmarks.invoke_overhead import ENDPOINT, ENVIRONMENT, MODEL, SAMPLE, checked, current_release, label_of
 from benchmarks.local_stack import local_stack
-from benchmarks.measuring import CALLERS, Ask, Loads, compared, ratio
-from benchmarks.results import Figure, machine, tell
+from benchmarks.measuring import CALLERS, Ask, Figure, Loads, compared, ratio, tell
 from benchmarks.scenarios.served import TIMEOUT_SECONDS
 from tritonstack.client.model_client import READ_TIMEOUT_SECONDS
 from tritonstack.naming import endpoint_name
@@ -32,10 +31,9 @@ KEPT = 0.6
 
 def main() -> int:
     """Measure. Returns 0 where both bounds are kept, 1 where one is missed; raises where it could not run."""
-    stated = machine()
     with local_stack() as aws, running_proxy(ENVIRONMENT) as address, ThreadPoolExecutor(CALLERS) as threads:
         direct, through = uvloop.run(_loads(by_boto3(aws, threads), address))
-    return tell("proxy-overhead", figures(direct, through), machine=stated)
+    return tell("proxy-overhead", figures(direct, through))
 
 
 async def _loads(direct: tuple[Ask, Ask], address: str) -> list[Loads]:

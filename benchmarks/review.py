@@ -6,7 +6,6 @@ All with validation, as a review runs it, and without the CDK command line, whic
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -17,8 +16,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measuring import in_turns, ratio
-from benchmarks.results import Figure, machine, tell
+from benchmarks.measuring import Figure, in_turns, ratio, tell, timed
 from tritonstack.errors import WorkFailedError
 from tritonstack.paths import REPOSITORY
 from tritonstack.review.assembly import synthesise
@@ -35,7 +33,6 @@ OLD, NEW = "maximum: 4", "maximum: 5"
 
 def main() -> int:
     """Measure. Returns 0 where every bound is kept, else 1; raises where something fails."""
-    stated = machine()
     with tempfile.TemporaryDirectory(prefix="review-bench-") as name:
         folder = Path(name)
         project = changed_project(folder / "project")
@@ -56,7 +53,7 @@ def main() -> int:
         Figure(f"one synthesis of {MANY} copies of it, in one process", statistics.median(many), "s"),
         Figure("ratio", ratio(many, one), "times", MANY_RATIO),
     ]
-    return tell("review", figures, machine=stated)
+    return tell("review", figures)
 
 
 def changed_project(folder: Path) -> Path:
@@ -102,11 +99,7 @@ def review(project: Path) -> float:
     out = project / ".local" / "review"
     forms = [f"--{form}={out / form}" for form in ("json", "markdown", "html")]
     command = [sys.executable, "-m", "tritonstack", "review", "--base", "HEAD", *forms]
-    environment = {**os.environ, "PYTHONPATH": str(project), "TRITONSTACK_PROJECT": str(project)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    started = time.perf_counter()
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
-    seconds = time.perf_counter() - started
-    if done.returncode != 0 or "changed in place" not in done.stdout + done.stderr:
-        raise WorkFailedError(f"review ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    seconds, printed = timed(command, folder=project, PYTHONPATH=str(project), TRITONSTACK_PROJECT=str(project))
+    if "changed in place" not in printed:
+        raise WorkFailedError(f"review reported no change:\n{printed}")
     return seconds

@@ -9,11 +9,9 @@ parts: a trace drawn by Zipf's law, GPU memory and a disk that are too small, do
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
-from benchmarks.results import Figure, machine, tell
-from tritonstack.paths import REPOSITORY
+from benchmarks.measuring import Figure, tell, timed
 
 CALLS, MODELS = 5_000_000, 10_000
 SECONDS, MEGABYTES = 60.0, 1000.0
@@ -50,7 +48,6 @@ print(json.dumps({{"seconds": seconds, "calls": len(trace), "digest": digest.hex
 
 def main() -> int:
     """Two replays; 0 where both keep time and memory and are the same to the bit."""
-    stated = machine()
     runs = [_replay() for _ in range(2)]
     first = runs[0]
     figures = [
@@ -61,10 +58,9 @@ def main() -> int:
         Figure("evictions", first["evictions"], "evictions"),
         Figure("hit ratio, replayed", 100 * first["hits"], "%"),
     ]
-    return tell("simulate", figures, machine=stated)
+    return tell("simulate", figures)
 
 
 def _replay() -> dict[str, float]:
-    done = subprocess.run([sys.executable, "-c", _REPLAY], check=True, capture_output=True, text=True, cwd=REPOSITORY)
-    found: dict[str, float] = json.loads(done.stdout)
+    found: dict[str, float] = json.loads(timed([sys.executable, "-c", _REPLAY])[1])
     return found

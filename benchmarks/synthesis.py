@@ -5,19 +5,14 @@ Compiled modules are kept (``__pycache__``), as a person's Python keeps them, an
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measuring import in_turns, ratio
-from benchmarks.results import Figure, machine, tell
-from tritonstack.errors import WorkFailedError
+from benchmarks.measuring import Figure, in_turns, ratio, tell, timed
 from tritonstack.paths import REPOSITORY, cdk_program
 
 ENVIRONMENT = "local"
@@ -34,7 +29,6 @@ app.synth()
 
 def main() -> int:
     """Measure. Returns 0 where the bound is kept, 1 where it is missed; raises where an app cannot be synthesised."""
-    stated = machine()
     with tempfile.TemporaryDirectory(prefix="synthesis-") as name:
         out, script = Path(name, "out"), Path(name, "app.py")
         script.write_text(EMPTY_APP)
@@ -48,19 +42,12 @@ def main() -> int:
         Figure(f"cdk synth of environment {ENVIRONMENT}", statistics.median(ours), "s"),
         Figure("ratio", ratio(ours, empty), "times", RATIO),
     ]
-    return tell("synthesis", figures, machine=stated)
+    return tell("synthesis", figures)
 
 
 def synthesise(script: Path, target: Path, *options: str) -> float:
     """Seconds of one synthesis by the CDK command line. Raises WorkFailedError: the app failed; with its output."""
     shutil.rmtree(target, ignore_errors=True)
-    environment = {**os.environ, "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20"}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     app = ["--app", f"{sys.executable} {script}", "--output", str(target)]
     command = [str(cdk_program()), "synth", "--quiet", "--no-notices", *app, *options]
-    started = time.perf_counter()
-    done = subprocess.run(command, env=environment, cwd=script.parent, capture_output=True, text=True, check=False)
-    seconds = time.perf_counter() - started
-    if done.returncode != 0:
-        raise WorkFailedError(f"{script} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return seconds
+    return timed(command, folder=script.parent, JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION="20")[0]

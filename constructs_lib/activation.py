@@ -167,7 +167,11 @@ class Verification(Construct):
             handler="verification",
             description=f"Verifies endpoint {endpoint.endpoint_name} after a deployment",
         )
-        self._allow_asking(endpoint)
+        policy, called = self.function.policy, [endpoint.endpoint_arn]
+        allow(policy, "SeeEndpoint", ["sagemaker:DescribeEndpoint"], called)
+        # No condition on TargetModel: names of a thousand models are longer than a policy may be (10,240 bytes).
+        allow(policy, "SendSampleRequests", ["sagemaker:InvokeEndpoint"], called)
+        allow_metrics(policy, "SeeUnloads", "cloudwatch:GetMetricStatistics")
         self._allow_reading(activation, manifest_prefix=manifest_prefix)
         allow(self.function.policy, "InvokeItself", ["lambda:InvokeFunction"], [self.function.arn])
         stack_id = cdk.Stack.of(self).stack_id
@@ -201,13 +205,6 @@ class Verification(Construct):
             after=[endpoint],
         )
         activation.records.node.add_dependency(resource)
-
-    def _allow_asking(self, endpoint: Endpoint) -> None:
-        """No condition on TargetModel: names of a thousand models are longer than a policy may be (10,240 bytes)."""
-        policy, arn = self.function.policy, endpoint.endpoint_arn
-        allow(policy, "SeeEndpoint", ["sagemaker:DescribeEndpoint"], [arn])
-        allow(policy, "SendSampleRequests", ["sagemaker:InvokeEndpoint"], [arn])
-        allow_metrics(policy, "SeeUnloads", "cloudwatch:GetMetricStatistics")
 
     def _allow_reading(self, activation: Activation, *, manifest_prefix: str) -> None:
         policy, bucket = self.function.policy, activation.release_set.s3_bucket_name

@@ -322,8 +322,14 @@ class Endpoint(CallableEndpoint):
             self.endpoint.add_property_override("DeploymentConfig", config_of_update)
         if self.scaling is not None:
             self.scaling.scale(self.endpoint)
-        if rollout is not None and self.multi_model:
-            self._ask_for_slowest_load(rollout)
+        waits = rollout is not None and rollout.slowest_load_seconds is None and any(rollout.waits.values())
+        if waits and self.multi_model:
+            cdk.Annotations.of(self).add_info_v2(
+                "tritonstack:slowest-load-not-set",
+                f"{self.endpoint_name}: its rollout waits, and rollout.slowest_load_seconds is not set: a new "
+                "fleet is cold, and a wait that is over before that model has answered guards nothing. Run "
+                "`tritonstack verify` on the environment and set rollout.slowest_load_seconds to what it prints.",
+            )
         if self.alarms is not None:
             self.endpoint.node.add_dependency(self.alarms.let_read(variants[0].model.role))
         for key, value in (endpoint_tags or {}).items():
@@ -368,15 +374,6 @@ class Endpoint(CallableEndpoint):
             )
         routing = {} if rollout is None else traffic_routing(rollout)
         return ScalingSteps(self, "Scaling", variants=scaled, routing=routing, config=config)
-
-    def _ask_for_slowest_load(self, rollout: Rollout) -> None:
-        if rollout.slowest_load_seconds is None and any(rollout.waits.values()):
-            cdk.Annotations.of(self).add_info_v2(
-                "tritonstack:slowest-load-not-set",
-                f"{self.endpoint_name}: its rollout waits, and rollout.slowest_load_seconds is not set: a new "
-                "fleet is cold, and a wait that is over before that model has answered guards nothing. Run "
-                "`tritonstack verify` on the environment and set rollout.slowest_load_seconds to what it prints.",
-            )
 
 
 def _variant(

@@ -92,7 +92,9 @@ class HandlerFunction(Construct):
         role = iam.Role(self, "Role", description=description, assumed_by=principal)
         self.policy = iam.Policy(self, "Access", roles=[role])
         allow(self.policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group.log_group_arn])
-        code = self._code(handler)
+        with tempfile.TemporaryDirectory() as name:
+            pack(handler, Path(name))
+            code = s3_assets.Asset(self, "Code", path=name)  # copied at once into the cloud assembly
         self._function = lambda_.CfnFunction(
             self,
             "Function",
@@ -107,11 +109,6 @@ class HandlerFunction(Construct):
             environment=lambda_.CfnFunction.EnvironmentProperty(variables=dict(variables)) if variables else None,
         )
         self.arn: str = self._function.attr_arn
-
-    def _code(self, handler: str) -> s3_assets.Asset:
-        with tempfile.TemporaryDirectory() as name:
-            pack(handler, Path(name))
-            return s3_assets.Asset(self, "Code", path=name)  # copied at once into the cloud assembly
 
     def custom_resource(
         self,

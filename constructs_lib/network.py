@@ -233,8 +233,15 @@ class Network(Construct):
         self.vpc_id = (joined or next(iter(vpcs.values()))).vpc_id
         self.subnets = {} if joined is None else dict(joined.subnets)
         self.groups = [] if joined is None else list(joined.groups)
-        if joined is not None:
-            self._record_values(joined)
+        if joined is None:
+            return
+        values = {"vpc-id": joined.vpc_id}
+        values |= {f"subnet-{zone}": subnet for zone, subnet in joined.subnets.items()}
+        values |= {f"security-group-{number}": group for number, group in enumerate(joined.groups)}
+        values |= {f"builds-security-group-{number}": group for number, group in enumerate(joined.groups_of_builds)}
+        for value, text in values.items():
+            name = naming.network_parameter(environment=environment.environment, value=value)
+            write_parameter(self, value, name=name, text=text)
 
     def _make(self, made: CreatedNetwork) -> Vpc:
         created = CreatedVpc(self, "Created", cidr=made.cidr, zones=made.zones, nat=made.nat)
@@ -347,15 +354,6 @@ class Network(Construct):
             environment=self._environment,
             builds=self._builds,
         )
-
-    def _record_values(self, vpc: Vpc) -> None:
-        values = {"vpc-id": vpc.vpc_id}
-        values |= {f"subnet-{zone}": subnet for zone, subnet in vpc.subnets.items()}
-        values |= {f"security-group-{number}": group for number, group in enumerate(vpc.groups)}
-        values |= {f"builds-security-group-{number}": group for number, group in enumerate(vpc.groups_of_builds)}
-        for value, text in values.items():
-            name = naming.network_parameter(environment=self._environment.environment, value=value)
-            write_parameter(self, value, name=name, text=text)
 
 
 class NetworkReference(Construct):

@@ -166,13 +166,10 @@ class _HouseRules:
         """Set path or retention of one construct. Called by the CDK with each."""
         if isinstance(node, iam.CfnRole) and self._role_path is not None:
             node.path = self._role_path
-        elif isinstance(node, logs.CfnLogGroup) and self._days is not None and _is_generated(node.log_group_name):
-            node.retention_in_days = self._days
-
-
-def _is_generated(name: str | None) -> bool:
-    """Whether CloudFormation makes the name: the construct above then gives a token that resolves to nothing."""
-    return name is None or bool(cdk.Token.is_unresolved(name))
+        elif isinstance(node, logs.CfnLogGroup) and self._days is not None:
+            name = node.log_group_name  # of a generated one None, or the construct's token that resolves to nothing
+            if name is None or cdk.Token.is_unresolved(name):
+                node.retention_in_days = self._days
 
 
 def tag_all(scope: IConstruct, tags: Mapping[str, str]) -> None:

@@ -24,13 +24,11 @@ import botocore.session
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.instances import load_build_machines
+from tritonstack.errors import listing
 
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
 GPU_FAMILIES = ("g", "p")
 SDK_FILE = "image_uri_config/sagemaker-tritonserver.json"
-SHOWN = 12
-
-
 STALE = "STALE    "
 """How the line of a difference begins."""
 
@@ -40,8 +38,8 @@ def compared(fact: str, package: str, ours: Iterable[str], theirs: Iterable[str]
     mine, other = set(ours), set(theirs)
     if mine == other:
         return f"current  {fact}: as in {package}"
-    parts = [_listed("not in the catalogue", sorted(other - mine)), _listed(f"not in {package}", sorted(mine - other))]
-    return f"{STALE}{fact}: {'; '.join(filter(None, parts))}"
+    differing = {"not in the catalogue": sorted(other - mine), f"not in {package}": sorted(mine - other)}
+    return f"{STALE}{fact}: {'; '.join(f'{what}: {listing(names)}' for what, names in differing.items() if names)}"
 
 
 def comparisons(sdk: Path | None) -> Iterator[str]:
@@ -117,11 +115,6 @@ def _pairs(names: Mapping[str, Sequence[str]]) -> set[str]:
 
 def _named(package: str) -> str:
     return f"{package} {version(package)}"
-
-
-def _listed(what: str, names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{what}: {', '.join(names[:SHOWN])}{more}" if names else ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

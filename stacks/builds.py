@@ -22,13 +22,7 @@ from constructs_lib.codebuild_project import (
     log_config,
     vpc_config,
 )
-from constructs_lib.model_build import (
-    BuildSignals,
-    EngineJobs,
-    allow_engine_builds,
-    allow_engine_jobs,
-    allow_preparing,
-)
+from constructs_lib.model_build import BuildSignals, EngineJobs, allow_engine_builds, allow_engine_jobs, allow_preparing
 from constructs_lib.outputs import publish_outputs, write_parameter
 from constructs_lib.permission import (
     JOBS,

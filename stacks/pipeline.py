@@ -26,7 +26,7 @@ from constructs_lib.triton_model import TritonImage
 from tritonstack.config import BuildSettings
 from tritonstack.config.execution_role import permissions
 from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
-from tritonstack.engines.order import Served, all_served, deployed_builds
+from tritonstack.engines.order import all_served, deployed_builds
 from tritonstack.errors import Problem, refuse
 from tritonstack.pipeline import builds
 from tritonstack.pipeline.builds import PipelineNames, Work
@@ -334,13 +334,11 @@ def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder
     file = FILE if asked.lower() == "true" else asked
     loaded = load_pipeline(root / file, environments=folder)
     matched = all_served([(stage.environment, stage.file) for stage in loaded.stages], models)
-    stages = [_stage(app, *each, models=models) for each in zip(loaded.stages, matched, strict=True)]
+    stages = []
+    for each, served in zip(loaded.stages, matched, strict=True):
+        making = deployed_builds(served, models)  # where no deployment builds, the pipeline does
+        made = EnvironmentStage.from_served(app, served, models=models)
+        stages.append(DeployedStage(loaded=each, stage=made, environments=making.environments, weights=making.weights))
     pinned = json.loads((root / "package.json").read_text(encoding="utf-8"))["devDependencies"]
     PipelineStack(app, STACK, settings=loaded.settings, file=asked, cli_version=pinned["aws-cdk"], stages=stages)
     return loaded
-
-
-def _stage(app: Construct, stage: LoadedStage, served: Served, *, models: Path) -> DeployedStage:
-    making = deployed_builds(served, models)  # where no deployment builds, the pipeline does
-    made = EnvironmentStage.from_served(app, served, models=models)
-    return DeployedStage(loaded=stage, stage=made, environments=making.environments, weights=making.weights)

@@ -104,7 +104,8 @@ class PipelineAccessStack(cdk.Stack):
         single = [each.name for each in tested if not each.multi_model]
         if len(single) < len(tested):
             project = self._read(naming.load_test_parameter(environment=name, value="project-name"))
-            allow_bench_builds(policy, project_name=project)
+            actions = ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"]
+            allow(policy, "RunBench", actions, [arn(self, "codebuild", "project", project)])
         if single:
             machine = self._read(naming.load_test_parameter(environment=name, value="state-machine-name"))
             allow_recommender(
@@ -179,12 +180,6 @@ def allow_load_tests(policy: iam.Policy, *, environment: str, artifacts: Artifac
     # Without it S3 reports a missing object as access denied.
     allow_listing(policy, "FindTests", artifacts=artifacts, prefixes=[TESTS])
     allow_key_through_s3(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], artifacts=artifacts)
-
-
-def allow_bench_builds(policy: iam.Policy, *, project_name: str) -> None:
-    """Allow running builds of the load-test project, which tests multi-model endpoints."""
-    project = arn(policy, "codebuild", "project", project_name)
-    allow(policy, "RunBench", ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"], [project])
 
 
 def allow_recommender(

@@ -18,6 +18,7 @@ import pytest
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
+from tests.cases import cases
 from tests.tritonstack_local.fake_parts import wait_for
 from tritonstack import VERSION
 from tritonstack.cli import root as cli
@@ -117,20 +118,7 @@ def test_every_help_text_is_a_sentence(name: str) -> None:
         assert sentence.endswith((".", '".')), text
 
 
-@pytest.mark.parametrize(
-    ("line", "meant"),
-    [
-        ("invok", "'invoke'"),
-        ("deploy", "'local deploy'"),
-        ("deply", "'local deploy'"),
-        ("prices", "'capacity prices'"),
-        ("up", "'local up'"),
-        ("local statu", "'local status'"),
-        ("local invoke", "'invoke'"),
-        ("capacity prices updat", "'capacity prices update'"),
-        ("pipeline bootstrp", "'pipeline bootstrap'"),
-    ],
-)
+@cases("line, meant")
 def test_a_mistyped_command_and_one_of_a_group_are_pointed_at(line: str, meant: str) -> None:
     result = CliRunner().invoke(cli.root, line.split())
     assert (result.exit_code, f"Did you mean {meant}" in result.stderr) == (2, True), result.stderr
@@ -178,19 +166,7 @@ def test_the_version_is_the_project_s_also_where_the_project_is_not_installed() 
     assert result.stdout == f"tritonstack, version {VERSION}\n"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["nothing"],
-        ["local"],
-        ["local", "nothing"],
-        ["local", "up", "--nothing"],
-        ["local", "up", "more"],
-        ["local", "up", "--port", "x"],
-        ["local", "demo", "-e", "a", "b"],
-        [],
-    ],
-)
+@cases("arguments")
 def test_a_wrong_command_line_ends_with_2_and_says_where_help_is(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,7 +51,8 @@ def calls_of(paths: Iterable[Path], *, inside: str | None = None) -> frozenset[s
         if tree is None:
             continue
         names = imported_names(tree)
-        roots = [tree] if inside is None else [each for each in ast.walk(tree) if _is_function(each, inside)]
+        functions = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+        roots = [tree] if inside is None else [each for each in functions if each.name == inside]
         nodes = (node for root in roots for node in ast.walk(root))
         found |= {full_name(node.func, names) for node in nodes if isinstance(node, ast.Call)}
     return frozenset(found)
@@ -61,7 +62,3 @@ def programs_of(directory: Path) -> tuple[Path, ...]:
     """The Python files of the newest version of a Python model."""
     versions = [path for path in directory.glob("*") if path.is_dir() and path.name.isdigit()]
     return tuple(sorted(max(versions, key=lambda path: int(path.name)).glob("**/*.py"))) if versions else ()
-
-
-def _is_function(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name

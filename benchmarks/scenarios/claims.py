@@ -22,13 +22,6 @@ class Interval:
     low: float | None
     high: float | None
 
-    @property
-    def share(self) -> float | None:
-        """Half the width as a share of the median; None where it is not known, or the median is 0."""
-        if self.low is None or self.high is None or self.median == 0:
-            return None
-        return (self.high - self.low) / 2 / self.median
-
 
 def median_interval(values: Sequence[float]) -> Interval:
     """The median and its interval from the values' own order: between the k-th least and the k-th greatest.

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.scenarios.claims import Claim, Figure
 from benchmarks.scenarios.measuring import Repeats
 from benchmarks.scenarios.models import TOKENS, Model, built
 from benchmarks.scenarios.served import Way
-from benchmarks.scenarios.table import ONE_TORCH_THREAD, TURNS, Scenario
+from benchmarks.scenarios.table import ONE_TORCH_THREAD, TURNS, Scenario, claim
 from tritonstack.client.body import encode
 from tritonstack.engines.engine_step import StepError, find_gpus
 from tritonstack.errors import InputError, Problem
@@ -97,21 +96,19 @@ def bert_large_scenario(files: TritonFiles, *, size: Size = "full") -> Scenario:
         "both": (batching, two),
     }
     model = partial(bert_large, size=size)
-    ways = [
-        Way(name=name, model=model, fragments=(ONE_TORCH_THREAD, *fragments), files=files)
+    ways = {
+        name: Way(name=name, model=model, fragments=(ONE_TORCH_THREAD, *fragments), files=files)
         for name, fragments in overlays.items()
-    ]
-    said = {
-        ("dynamic batching", "plain"): "BERT large: dynamic batching adds throughput",
-        ("two instances", "plain"): "BERT large: two instances add throughput",
-        ("both", "dynamic batching"): "BERT large: both have more throughput than dynamic batching alone",
     }
+    plain, batched, doubled, both = ways.values()
     return Scenario(
         title=f"BERT large, PyTorch, {TOKENS} tokens, {USERS} callers",
         published="dynamic batching 1.08, two instances 1.85, both 1.82 times plain PyTorch (ml.g4dn.xlarge, a T4).",
-        ways=tuple(ways),
+        ways=tuple(ways.values()),
         repeats=Repeats(turns=TURNS, users=USERS),
-        claims=tuple(
-            Claim(said=words, better=better, than=than, by=Figure.RATE) for (better, than), words in said.items()
+        claims=(
+            claim("BERT large: dynamic batching adds throughput", batched, plain),
+            claim("BERT large: two instances add throughput", doubled, plain),
+            claim("BERT large: both have more throughput than dynamic batching alone", both, batched),
         ),
     )

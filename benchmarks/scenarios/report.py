@@ -109,7 +109,10 @@ def _cold_cells(measured: Measured) -> list[str]:
 
 
 def _share(interval: Interval) -> str:
-    return "" if interval.share is None else f"{interval.share * 100:.0f}"
+    """Half the width in percent of the median; empty where it is not known, or the median is 0."""
+    if interval.low is None or interval.high is None or interval.median == 0:
+        return ""
+    return f"{(interval.high - interval.low) / 2 / interval.median * 100:.0f}"
 
 
 def _value(value: float) -> str:

@@ -90,7 +90,8 @@ NO_PATTERN = _roberta("extended, no memory pattern", graph(1), parameter("enable
 NO_ARENA = _roberta("extended, no memory arena", graph(1), parameter("enable_mem_arena", 0))
 
 
-def _claim(said: str, better: Way, than: Way, times: float = 1.0, by: Figure = Figure.RATE) -> Claim:
+def claim(said: str, better: Way, than: Way, times: float = 1.0, by: Figure = Figure.RATE) -> Claim:
+    """``better`` is better than ``than``, at least so many times, by a figure."""
     return Claim(said=said, better=better.name, than=than.name, by=by, times=times)
 
 
@@ -103,11 +104,11 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(PLAIN, DYNAMIC, DELAY, INSTANCES, BOTH),
         repeats=Repeats(turns=TURNS, users=16),
         claims=(
-            _claim("dynamic batching at least doubles throughput (bound by memory traffic)", DYNAMIC, PLAIN, 2),
-            _claim(f"dynamic batching that waits {DELAY_US} µs at least doubles it, too", DELAY, PLAIN, 2),
-            _claim("two instances add throughput", INSTANCES, PLAIN),
-            _claim("two instances add 80 % to it (here they share the memory's bandwidth)", INSTANCES, PLAIN, 1.8),
-            _claim("both together have more throughput than dynamic batching alone", BOTH, DYNAMIC),
+            claim("dynamic batching at least doubles throughput (bound by memory traffic)", DYNAMIC, PLAIN, 2),
+            claim(f"dynamic batching that waits {DELAY_US} µs at least doubles it, too", DELAY, PLAIN, 2),
+            claim("two instances add throughput", INSTANCES, PLAIN),
+            claim("two instances add 80 % to it (here they share the memory's bandwidth)", INSTANCES, PLAIN, 1.8),
+            claim("both together have more throughput than dynamic batching alone", BOTH, DYNAMIC),
         ),
     ),
     "one-caller": Scenario(
@@ -116,8 +117,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(PLAIN, DYNAMIC, DELAY),
         repeats=Repeats(turns=TURNS),
         claims=(
-            _claim("dynamic batching costs one caller less than a tenth", DYNAMIC, PLAIN, 0.9),
-            _claim(f"dynamic batching that waits {DELAY_US} µs costs one caller less than a tenth", DELAY, PLAIN, 0.9),
+            claim("dynamic batching costs one caller less than a tenth", DYNAMIC, PLAIN, 0.9),
+            claim(f"dynamic batching that waits {DELAY_US} µs costs one caller less than a tenth", DELAY, PLAIN, 0.9),
         ),
     ),
     "frameworks": Scenario(
@@ -126,8 +127,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(PYTORCH, ONNX),
         repeats=Repeats(cold_starts=COLD, turns=TURNS, users=2),
         claims=(
-            _claim("ONNX Runtime is faster than PyTorch", ONNX, PYTORCH),
-            _claim("ONNX Runtime starts faster than PyTorch", ONNX, PYTORCH, by=Figure.COLD_START),
+            claim("ONNX Runtime is faster than PyTorch", ONNX, PYTORCH),
+            claim("ONNX Runtime starts faster than PyTorch", ONNX, PYTORCH, by=Figure.COLD_START),
         ),
     ),
     "onnxruntime": Scenario(
@@ -136,15 +137,15 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(DEFAULT, EXTENDED, UNOPTIMISED, PARALLEL),
         repeats=Repeats(cold_starts=COLD, turns=TURNS),
         claims=(
-            _claim(
+            claim(
                 "extended graph optimisations, parallel execution: shorter cold start",
                 PARALLEL,
                 DEFAULT,
                 by=Figure.COLD_START,
             ),
-            _claim("extended graph optimisations alone: shorter cold start", EXTENDED, DEFAULT, by=Figure.COLD_START),
-            _claim("extended graph optimisations, parallel execution: faster in steady state", PARALLEL, DEFAULT),
-            _claim("extended graph optimisations are faster than none in steady state", EXTENDED, UNOPTIMISED),
+            claim("extended graph optimisations alone: shorter cold start", EXTENDED, DEFAULT, by=Figure.COLD_START),
+            claim("extended graph optimisations, parallel execution: faster in steady state", PARALLEL, DEFAULT),
+            claim("extended graph optimisations are faster than none in steady state", EXTENDED, UNOPTIMISED),
         ),
         not_here=(
             "`cudnn_conv_algo_search`, `arena_extend_strategy`, `gpu_mem_limit`, `do_copy_in_default_stream`: CUDA",
@@ -157,8 +158,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(EXTENDED, NO_PATTERN, NO_ARENA),
         repeats=Repeats(turns=TURNS),
         claims=(
-            _claim("the memory pattern is worth having in steady state", EXTENDED, NO_PATTERN),
-            _claim("the memory arena is worth having in steady state", EXTENDED, NO_ARENA),
+            claim("the memory pattern is worth having in steady state", EXTENDED, NO_PATTERN),
+            claim("the memory arena is worth having in steady state", EXTENDED, NO_ARENA),
         ),
     ),
     "payload": Scenario(
@@ -166,14 +167,14 @@ SCENARIOS: Mapping[str, Scenario] = {
         published="binary is recommended; the figures were taken with JSON.",
         ways=(JSON, BINARY),
         repeats=Repeats(turns=TURNS, users=4),
-        claims=(_claim("binary has more throughput than JSON", BINARY, JSON),),
+        claims=(claim("binary has more throughput than JSON", BINARY, JSON),),
     ),
     "payload-alone": Scenario(
         title="Binary against JSON: the same image to a network of few layers, 4 callers",
         published="as above; here the format is most of the work.",
         ways=(TINY_JSON, TINY_BINARY),
         repeats=Repeats(turns=TURNS, users=4),
-        claims=(_claim("binary has more throughput than JSON where little is computed", TINY_BINARY, TINY_JSON),),
+        claims=(claim("binary has more throughput than JSON where little is computed", TINY_BINARY, TINY_JSON),),
     ),
     "archives": Scenario(
         title="Stored against compressed archives at cold start: 134 MB of random weights",
@@ -181,8 +182,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(COMPRESSED, STORED),
         repeats=Repeats(cold_starts=COLD),
         claims=(
-            _claim("a stored archive unpacks faster", STORED, COMPRESSED, by=Figure.UNPACK),
-            _claim("the cold start from a stored archive is shorter", STORED, COMPRESSED, by=Figure.COLD_START),
+            claim("a stored archive unpacks faster", STORED, COMPRESSED, by=Figure.UNPACK),
+            claim("the cold start from a stored archive is shorter", STORED, COMPRESSED, by=Figure.COLD_START),
         ),
     ),
     "response-cache": Scenario(
@@ -190,7 +191,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         published="an answer that is known need not be computed. Every request the same is the most that it can give.",
         ways=(UNCACHED, CACHED),
         repeats=Repeats(turns=TURNS, users=4),
-        claims=(_claim("a response cache adds throughput", CACHED, UNCACHED),),
+        claims=(claim("a response cache adds throughput", CACHED, UNCACHED),),
     ),
     "warm-up": Scenario(
         title="Warm-up",
@@ -198,8 +199,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(COLD_MODEL, WARMED),
         repeats=Repeats(cold_starts=COLD),
         claims=(
-            _claim("the first call after a warmed load is shorter", WARMED, COLD_MODEL, by=Figure.FIRST_CALL),
-            _claim("the whole cold start is less than a tenth longer", WARMED, COLD_MODEL, 0.9, by=Figure.COLD_START),
+            claim("the first call after a warmed load is shorter", WARMED, COLD_MODEL, by=Figure.FIRST_CALL),
+            claim("the whole cold start is less than a tenth longer", WARMED, COLD_MODEL, 0.9, by=Figure.COLD_START),
         ),
     ),
 }

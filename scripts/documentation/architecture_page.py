@@ -6,7 +6,6 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ def architecture_page() -> str:
 
 def mermaid(direction: str, nodes: Mapping[str, str], edges: Iterator[tuple[str, str, str]]) -> str:
     """A flowchart in Mermaid, which GitHub draws. ``nodes``: name → label; ``edges``: from, to, text or empty."""
-    ids = {name: f"n{number}" for name, number in zip(nodes, count())}
+    ids = {name: f"n{number}" for number, name in enumerate(nodes)}
     lines = [f'    {ids[name]}["{label}"]' for name, label in nodes.items()]
     lines += [f"    {ids[a]} -->{f'|{text}|' if text else ''} {ids[b]}" for a, b, text in edges]
     return "\n".join(["```mermaid", f"flowchart {direction}", *lines, "```", ""])
@@ -74,12 +73,8 @@ def stacks_table() -> str:
     graph = stack_graph(shown_environment())
     rows = []
     for name, constructs in graph.types.items():
-        reads = sorted(
-            f"{', '.join(sorted(values))} of {written}"
-            for (reader, written), values in graph.outer.items()
-            if reader == name
-        )
-        reading = "; ".join(reads) or "nothing"
+        read = ((writer, sorted(values)) for (reader, writer), values in graph.outer.items() if reader == name)
+        reading = "; ".join(sorted(f"{', '.join(values)} of {writer}" for writer, values in read)) or "nothing"
         rows.append([code(name), ", ".join(sorted(constructs)), str(_resources(constructs)), reading])
     return table(["stack", "constructs", "resources", "reads by SSM parameter"], rows)
 

@@ -15,7 +15,6 @@ TEXT = (
     "[`MultiModelEndpoint`](#multimodelendpoint) is the one to begin with; "
     "[an example](../../examples/bring-your-own/README.md) is under fifty lines.\n"
 )
-OF_THE_CDK = ("scope", "construct_id", "self")
 SECTION = re.compile(r"^(Args|Attributes|Raises|Returns):\n((?:^(?:[ ]+.*)?\n?)*)", re.MULTILINE)
 ENTRY = re.compile(r"^    (\*{0,2}\w+): ((?:.*)(?:\n {5,}.*)*)", re.MULTILINE)
 
@@ -59,7 +58,7 @@ def _parameters(each: type) -> Iterator[tuple[str, str, str]]:
     maker = each.__init__  # type: ignore[misc]  # the class's own, to be read and not called
     said = _entries(inspect.getdoc(maker) or "", "Args") | _entries(inspect.getdoc(each) or "", "Attributes")
     for parameter in inspect.signature(maker).parameters.values():
-        if parameter.name in OF_THE_CDK or parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:  # scope and id of a construct
             continue
         meaning = said.get(parameter.name, "")
         if parameter.default is not inspect.Parameter.empty and "efault" not in meaning:
@@ -73,11 +72,8 @@ def _members(each: type) -> Iterator[tuple[str, object]]:
     for owner in each.__mro__:
         if owner.__module__.partition(".")[0] in ("constructs_lib", "tritonstack"):
             for name, member in vars(owner).items():
-                if (
-                    name[0] != "_"
-                    and name not in seen
-                    and isinstance(member, staticmethod | classmethod | type(_first))
-                ):
+                is_method = isinstance(member, staticmethod | classmethod | type(_first))
+                if is_method and name[0] != "_" and name not in seen:
                     seen.add(name)
                     yield name, getattr(each, name)
 

@@ -9,13 +9,11 @@ from typing import Any
 
 from scripts.documentation.markdown import code, head, table
 from tritonstack.catalogue import load_catalogue, release_order
+from tritonstack.catalogue.instances import version_parts
 from tritonstack.engines.trtexec import PRECISIONS, engine_options, engine_problems, tensorrt_versions
 from tritonstack.models.runtime_options import Engine
 
 SHAPES = {"input": {"min": [1, 128], "opt": [8, 128], "max": [16, 128]}}
-FIELDS: dict[str, dict[str, Any]] = {
-    "optimisation_level: 5": {"optimisation_level": 5},
-}
 
 INTRODUCTION = """\
 An engine is built on the GPU that serves it, by `trtexec` of the release's own image. `trtexec` fails on an option that
@@ -38,11 +36,8 @@ def engines_page() -> str:
         rows = _by_ranges(partial(_options, engine))
         parts += [f"## precision: {precision}\n", table(["releases", "TensorRT", "GPUs", "options, or refused"], rows)]
     parts.append("## Further fields\n\nThe option that each field adds to an engine in FP32.\n")
-    field_rows = []
-    for name, field in FIELDS.items():
-        engine = _engine(precision="fp32", **field)
-        ranges = _by_ranges(partial(_added, engine))
-        field_rows += [[code(name), releases, gpus, option] for releases, _, gpus, option in ranges]
+    ranges = _by_ranges(partial(_added, _engine(precision="fp32", optimisation_level=5)))
+    field_rows = [[code("optimisation_level: 5"), releases, gpus, option] for releases, _, gpus, option in ranges]
     parts.append(table(["field", "releases", "GPUs", "option, or refused"], field_rows))
     unknown = load_catalogue().images_without_a_row
     parts.append("## Releases that are refused for every GPU\n")
@@ -61,7 +56,7 @@ def _by_ranges(cell: Callable[[str, str], str]) -> list[list[str]]:
     rows = []
     for cells, group in groupby(load_catalogue().releases, key=lambda release: [cell(release, gpu) for gpu in ordered]):
         releases = list(group)
-        versions = sorted({each for release in releases for each in tensorrt_versions(release)}, key=_version)
+        versions = sorted({each for release in releases for each in tensorrt_versions(release)}, key=version_parts)
         for text in dict.fromkeys(cells):
             on = [gpu for gpu, each in zip(ordered, cells, strict=True) if each == text]
             rows.append([_range(releases), _range(versions), _named(on, ordered), text])
@@ -70,18 +65,13 @@ def _by_ranges(cell: Callable[[str, str], str]) -> list[list[str]]:
 
 def _options(engine: Engine, release: str, gpu: str) -> str:
     """The options besides the profile and the workspace, or why none are given."""
-    return _refusal(engine, release, gpu) or _typed(
-        each
-        for each in engine_options(engine, release=release, gpu=gpu)
-        if not each.startswith(("--minShapes", "--optShapes", "--maxShapes", "--memPoolSize"))
-    )
+    given = ("--minShapes", "--optShapes", "--maxShapes", "--memPoolSize")
+    return _refusal(engine, release, gpu) or _typed(engine, release, gpu, without=given)
 
 
 def _added(engine: Engine, release: str, gpu: str) -> str:
     before = engine_options(_engine(precision="fp32"), release=release, gpu=gpu)
-    return _refusal(engine, release, gpu) or _typed(
-        each for each in engine_options(engine, release=release, gpu=gpu) if each not in before
-    )
+    return _refusal(engine, release, gpu) or _typed(engine, release, gpu, without=before)
 
 
 def _refusal(engine: Engine, release: str, gpu: str) -> str:
@@ -91,8 +81,10 @@ def _refusal(engine: Engine, release: str, gpu: str) -> str:
     return "; ".join(f"refused: {each.partition(', whose ')[2] or each}" for each in reasons)
 
 
-def _typed(options: Iterable[str]) -> str:
-    return " ".join(map(code, options))
+def _typed(engine: Engine, release: str, gpu: str, *, without: tuple[str, ...]) -> str:
+    """An engine's options but those that begin so."""
+    options = engine_options(engine, release=release, gpu=gpu)
+    return " ".join(code(each) for each in options if not each.startswith(without))
 
 
 def _range(names: Iterable[str]) -> str:
@@ -110,7 +102,3 @@ def _named(gpus: list[str], every: list[str]) -> str:
     if not others:
         return "all"
     return f"all but {', '.join(others)}" if len(others) < len(gpus) else ", ".join(gpus)
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))

@@ -23,27 +23,15 @@ def import_graph() -> Graph:
     graph: dict[str, set[str]] = {"app.py": set()}
     for path in [repository_path("app.py"), *(each for root in ROOTS for each in repository_path(root).rglob("*.py"))]:
         relative = path.relative_to(repository_path("."))
-        package = package_of(relative)
+        package = owner(".".join(relative.with_suffix("").parts)) or "app.py"
         targets = {target for name in imported(path, relative) if (target := owner(name)) is not None}
         graph.setdefault(package, set()).update(targets - {package})
     return {name: frozenset(targets) for name, targets in sorted(graph.items())}
 
 
-def package_of(path: Path) -> str:
-    """The box that a file is in."""
-    if len(path.parts) == 1:
-        return "app.py"
-    if path.parts[0] != "tritonstack":
-        return path.parts[0]
-    if path.parts[1] == "__main__.py":
-        return "tritonstack.cli"  # which it starts
-    return f"tritonstack.{path.parts[1]}" if len(path.parts) > 2 else SINGLE
-
-
 def single_modules() -> list[str]:
     """The names of the modules that are in none of tritonstack's packages."""
-    names = sorted(path.name for path in repository_path("tritonstack").glob("[!_]*.py"))
-    return [Path(name).stem for name in names if package_of(Path("tritonstack", name)) == SINGLE]
+    return sorted(path.stem for path in repository_path("tritonstack").glob("[!_]*.py"))
 
 
 def imported(path: Path, relative: Path) -> Iterator[str]:
@@ -64,6 +52,8 @@ def owner(name: str) -> str | None:
         return None
     if parts[0] != "tritonstack":
         return parts[0]
+    if parts[1:] == ["__main__"]:
+        return "tritonstack.cli"  # which it starts
     is_package = len(parts) > 1 and repository_path(f"tritonstack/{parts[1]}").is_dir()
     return f"tritonstack.{parts[1]}" if is_package else SINGLE
 
@@ -72,10 +62,9 @@ def reachable(graph: Graph, start: str) -> set[str]:
     """Everything that a package imports, directly or not."""
     found, ahead = set[str](), [start]
     while ahead:
-        for target in graph.get(ahead.pop(), ()):
-            if target not in found:
-                found.add(target)
-                ahead.append(target)
+        new = graph.get(ahead.pop(), frozenset()) - found
+        found |= new
+        ahead += new
     return found
 
 

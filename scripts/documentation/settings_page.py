@@ -112,9 +112,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "none: required"
     default = field.default
-    if field.default_factory is not None or default is PydanticUndefined:
-        return code("{}")
-    if isinstance(default, BaseModel):
+    if field.default_factory is not None or default is PydanticUndefined or isinstance(default, BaseModel):
         return code("{}")
     return code(json.dumps(default, ensure_ascii=False, default=list))
 

@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks import __main__ as run
 from benchmarks import invoke_overhead, proxy_overhead
-from benchmarks.measuring import Loads
-from benchmarks.results import Figure
+from benchmarks.measuring import Figure, Loads
 from benchmarks.synthesis import synthesise
 from tritonstack.errors import WorkFailedError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import cases
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.options import (
     tensorrt_candidates,
@@ -20,18 +21,7 @@ def candidates(release: str) -> tuple[str, ...]:
     return tensorrt_candidates(row, releases=RELEASES)
 
 
-@pytest.mark.parametrize(
-    ("option", "since", "last"),
-    [
-        ("--workspace", "8.2.1", "8.6.1"),
-        ("--buildOnly", "8.2.1", "8.6.1"),
-        ("--memPoolSize", "8.4.3", "11.1"),
-        ("--skipInference", "8.6.1", "11.1"),
-        ("--builderOptimizationLevel", "8.6.1", "11.1"),
-        ("--fp16", "8.2.1", "10.16"),
-        ("--stronglyTyped", "10.0.1", "11.1"),
-    ],
-)
+@cases("option, since, last")
 def test_an_option_is_known_from_its_first_version_to_its_last(option: str, since: str, last: str) -> None:
     versions = trtexec_table().versions
     expected = versions[versions.index(since) : versions.index(last) + 1]

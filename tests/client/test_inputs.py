@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.cases import cases
 from tests.client.fake_triton import Array, datatype_of
 from tritonstack.adapters import Adapters
 from tritonstack.client.inputs import InputFile, inputs_from_json, read_inputs
@@ -67,44 +68,7 @@ def test_a_kserve_request_is_taken_as_it_stands() -> None:
     }
 
 
-TENSOR = {"name": "a", "shape": [1], "datatype": "INT8", "data": [1]}
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ({"inputs": [TENSOR], "outputs": [{"name": "b"}]}, [("outputs", "Extra inputs are not permitted")]),
-        ([], [("", "Input should be an object")]),
-        ({"inputs": []}, [("inputs", "List should have at least 1 item after validation, not 0")]),
-        (
-            {"inputs": [{"name": "d", "shape": [-1]}]},
-            [
-                ("inputs[0].shape[0]", "Input should be greater than or equal to 0"),
-                ("inputs[0].datatype", "Field required"),
-                ("inputs[0].data", "Field required"),
-            ],
-        ),
-        (
-            {
-                "inputs": [
-                    {**TENSOR, "shape": [3], "data": [1, 2]},
-                    {**TENSOR, "name": "b", "data": [300]},
-                    {**TENSOR, "name": "c", "datatype": "INT7"},
-                    {**TENSOR, "name": "f", "datatype": "INT64", "data": [1.5]},
-                    TENSOR,
-                    TENSOR,
-                ]
-            },
-            [
-                ("inputs.a", "2 data for shape [3]"),
-                ("inputs.b", "numbers out of the range of datatype INT8"),
-                ("inputs.c", "datatype 'INT7'"),
-                ("inputs.f", "numbers with fractions for datatype INT64"),
-                ("inputs.a", "given twice"),
-            ],
-        ),
-    ],
-)
+@cases("value, said")
 def test_everything_wrong_with_a_kserve_request_is_said_at_once(value: Any, said: list[tuple[str, str]]) -> None:
     with pytest.raises(InputError) as caught:
         read_json(value)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tests.client.fakes import (
     FakeEndpoint,
     FakeS3,
@@ -260,18 +261,7 @@ def test_what_cannot_be_asked_is_said_before_anything_is_sent(
     assert systems.endpoint.requests == []
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        None,
-        {"client_files": ["tokenizer.json"]},
-        {"client_files": {"tokenizer.json": {"sha256": "../..", "bytes": 1}}},
-        {"client_files": {"tokenizer.json": {"bytes": 1}}},
-        {"adapters": {"text": {"encoding": "morse", "input": "x"}}},
-        {"answers": {"poem": {"output": "x"}}},
-        {"model": None},
-    ],
-)
+@cases("change")
 def test_a_manifest_that_is_none_is_as_good_as_missing(
     client: ModelClient, systems: Systems, change: dict[str, Any] | None
 ) -> None:

@@ -6,26 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.config.environment_file import environment_text, write_environment
 from tritonstack.config import load_environment
 from tritonstack.config.model_entries import endpoint_for_models, model_entries
 from tritonstack.errors import InputError
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("[digits-onnx]   # two", "[digits-onnx, iris, wine]   # two"),
-        ("[digits-onnx,\n             iris]", "[digits-onnx,\n             iris, wine]"),
-        ("[iris, wine]", "[iris, wine]"),
-        ('["digits-onnx",]', '["digits-onnx", iris, wine,]'),
-        (
-            "\n      - digits-onnx   # the first\n\n      # scaled below",
-            "\n      - digits-onnx   # the first\n      - iris\n      - wine\n\n      # scaled below",
-        ),
-        ("\n    - digits-onnx", "\n    - digits-onnx\n    - iris\n    - wine"),
-    ],
-)
+@cases("written, expected")
 def test_models_come_behind_those_that_are_listed_and_nothing_else_changes(
     tmp_path: Path, written: str, expected: str
 ) -> None:

@@ -14,6 +14,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from constructs_lib import ContainerSettings, MultiModelEndpoint, Rollout, Timeouts
+from tests.cases import cases
 from tests.constructs_lib.templates import ACCOUNT, flat, new_app, new_stack, of_type, only, properties, template_of
 from tritonstack.errors import InputError
 
@@ -172,25 +173,7 @@ def test_the_container_is_told_what_the_settings_say(own: Own) -> None:
     assert container["MultiModelConfig"] == {"ModelCacheSetting": "Disabled"}
 
 
-@pytest.mark.parametrize(
-    ("given", "problems"),
-    [
-        (
-            {"release": "24", "instance_type": "t4", "initial_instance_count": 0, "models": "bert"},
-            {
-                "release": "a release YY.MM",
-                "instance_type": "a text that matches",
-                "initial_instance_count": "1 or more",
-                "models": "a list",
-            },
-        ),
-        ({"endpoint_name": "a_b", "archive_prefix": "/"}, {"endpoint_name": "1 to 63 letters", "archive_prefix": "a/"}),
-        ({"endpoint_name": "a" * 64}, {"endpoint_name": "1 to 63 letters"}),
-        ({"endpoint_name": "-a"}, {"endpoint_name": "no hyphen at either end"}),
-        ({"instance_type": "ml.g4dn.12xlarge"}, {"instance_type": "a type with one GPU"}),
-        ({"timeouts": {"container_startup_seconds": 5}}, {"timeouts.container_startup_seconds": "60 or more"}),
-    ],
-)
+@cases("given, problems")
 def test_everything_that_is_wrong_is_said_at_once_by_the_argument_s_name(
     own: Own, given: dict[str, Any], problems: dict[str, str]
 ) -> None:

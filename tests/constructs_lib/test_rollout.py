@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.constructs_lib.templates import endpoint_template, new_endpoint, new_stack, of_type, properties
 from tritonstack.config import Rollout
 from tritonstack.config.rollout import RollbackAlarms
@@ -26,41 +27,7 @@ def test_without_a_rollout_there_is_no_deployment_config_and_no_alarm_to_read() 
     assert "DescribeAlarms" not in str(made)
 
 
-TRAFFIC = "TrafficRoutingConfiguration"
-
-
-@pytest.mark.parametrize(
-    ("settings", "policy"),
-    [
-        (
-            {"kind": "canary", "size_percent": 25, "wait_seconds": 600, "termination_wait_seconds": 300},
-            {
-                TRAFFIC: {
-                    "Type": "CANARY",
-                    "CanarySize": {"Type": "CAPACITY_PERCENT", "Value": 25},
-                    "WaitIntervalInSeconds": 600,
-                },
-                "TerminationWaitInSeconds": 300,
-            },
-        ),
-        (
-            {"kind": "linear", "size_instances": 1, "wait_seconds": 60},
-            {
-                TRAFFIC: {
-                    "Type": "LINEAR",
-                    "LinearStepSize": {"Type": "INSTANCE_COUNT", "Value": 1},
-                    "WaitIntervalInSeconds": 60,
-                },
-                "TerminationWaitInSeconds": 0,
-            },
-        ),
-        (
-            {"kind": "all-at-once", "termination_wait_seconds": 60},
-            {TRAFFIC: {"Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0}, "TerminationWaitInSeconds": 60},
-        ),
-    ],
-    ids=lambda given: given.get("kind", ""),
-)
+@cases("settings, policy")
 def test_a_rollout_is_rendered_with_its_size_and_waits(settings: dict[str, Any], policy: dict[str, Any]) -> None:
     assert rendered(**settings)["BlueGreenUpdatePolicy"] == policy
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cases import cases
 from tests.docs.pages import SHELL, CodeBlock, code_blocks, pages, tokens
 from tests.docs.registry import DATA, blocks_that, entries, entries_of, every_block, is_a_test, reads
 from tests.docs.shell_commands import commands, filled, problem
@@ -115,24 +116,7 @@ def environment_file(block: CodeBlock, folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("tritonstack verfy", "no command"),
-        ("tritonstack verify --jsn", "--jsn"),
-        ("tritonstack pipeline nothing", "pipeline has no command"),
-        ("tritonstack local up --port many", "many"),
-        ("aws ssm get-parametr --name x", "no operation"),
-        ("aws ssm get-parameter --nam x", "--nam"),
-        ("x=$(aws sagemakr list-endpoints)", "no service"),
-        ("cdk deploi x", "no command"),
-        ("cdk deploy x --requre-approval never", "--requre-approval"),
-        ("make demos", "no target"),
-        ("echo a && frobnicate b", "frobnicate"),
-        ("python -m benchmarks.nothing", "no module"),
-        ("python3 scripts/nothing.py", "no script"),
-    ],
-)
+@cases("line, said")
 def test_a_command_that_is_not_there_is_found(line: str, said: str) -> None:
     [found] = [each for each in map(problem, commands(line)) if each]
     assert said in found

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.engines.stand_ins import OPTIONS, Step, doubling_graph
 from tritonstack.engines import engine_step
 from tritonstack.engines.engine_step import StepError, read_outputs, version_in
@@ -184,26 +185,7 @@ def test_a_job_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert not step.output.exists()
 
 
-PROOF = {"shape": [1, 3]}
-
-
-@pytest.mark.parametrize(
-    ("job", "trtexec", "phase", "said"),
-    [
-        ({"options": [*OPTIONS, "--workspace=4096"]}, None, "build", "Unknown option: --workspace 4096"),
-        ({}, "exit 0", "build", "trtexec ends well and leaves no plan"),
-        ({"outputs": ["y", "z"]}, None, "proof", "gives no z; it gives y, m"),
-        (
-            {"inputs": {name: {**PROOF, "file": "k.raw"} for name in ("x", "k")}},
-            None,
-            "proof",
-            "Input binding size is: 12 bytes but the file size is 24 bytes",
-        ),
-        ({"timeout_seconds": 0.5}, "sleep 600", "time", "not done after 0.5 s"),
-        ({"timeout_seconds": 0.5}, "sleep 600 & exit 1", "time", "not done after 0.5 s"),
-    ],
-    ids=["an unknown option", "no plan", "a missing output", "other inputs", "too slow", "a child that stays"],
-)
+@cases("job, trtexec, phase, said")
 def test_a_failure_has_phase_reason_and_log(
     tmp_path: Path, job: dict[str, Any], trtexec: str | None, phase: str, said: str
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.cases import cases
 from tests.engines.stand_ins import doubling_graph, quantised_graph
 from tests.models.lint.onnx_files import number, part, write_graph
 from tritonstack.engines.export_step import (
@@ -108,23 +109,7 @@ def test_without_a_wish_the_exported_graph_is_taken(tmp_path: Path) -> None:
     assert graph_for_engine(plain, exported=graph, work=tmp_path, report=lambda _line: None) == graph
 
 
-CACHE = "TRT-100400-EntropyCalibration2\nx: 3c010a14\n"
-
-
-@pytest.mark.parametrize(
-    ("precision", "cache", "is_quantised", "refused"),
-    [
-        ("int8", CACHE, False, ""),
-        ("int8", None, True, ""),
-        ("graph", None, True, ""),
-        ("fp16", None, False, ""),
-        ("int8", None, False, "engine.calibration_cache: none, and a graph without DequantizeLinear"),
-        ("int8", CACHE, True, "engine.calibration_cache: c.cache, which TensorRT ignores"),
-        ("int8", "TRT-8601-MinMaxCalibration\n", False, "whose first line is 'TRT-8601-MinMaxCalibration'"),
-        ("fp16 graph", None, True, "engine.graph_precision: fp16 for a graph with DequantizeLinear"),
-        ("fp16", None, True, "engine.precision: fp16 for a graph with DequantizeLinear and QuantizeLinear"),
-    ],
-)
+@cases("precision, cache, is_quantised, refused")
 def test_int8_has_its_ranges_from_a_cache_or_from_the_graph(
     tmp_path: Path, precision: str, cache: str | None, is_quantised: bool, refused: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.engines.prepare_way import A10G, IMAGE
 from tests.models.fake_aws import FakeAws
 from tritonstack.engines.gpu_step import (
@@ -35,18 +36,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"outcome": "failed"},
-        {"outcome": None},
-        {"trtexec": {"tensorrt": "10.4.0"}},
-        {"gpu": {"name": "NVIDIA A10G", "compute_capability": 8.6, "driver": "550"}},
-        {"durations": {"build_seconds": "1.5"}},
-        {"files": {"model.plan": {"bytes": -1, "sha256": ""}}},
-        {"files": []},
-    ],
-)
+@cases("changes")
 def test_a_result_that_is_not_the_steps_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     result = tmp_path / "result.json"
     result.write_text(json.dumps(GOOD))

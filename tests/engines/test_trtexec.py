@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options, trtexec_table
 from tritonstack.engines.trtexec import (
@@ -67,32 +68,10 @@ def test_an_fp32_engine_without_wishes_can_be_built_on_every_gpu_of_every_releas
         assert not engine_problems(engine(precision="fp32"), release=release, gpu=gpu), (release, gpu)
 
 
-LEAST = ["--minShapes=x:1x3", "--optShapes=x:8x3", "--maxShapes=x:16x3"]
 WORKSPACE = "--memPoolSize=workspace:14000"
-WISHES = {"precision": "graph", "optimisation_level": 5}
-GIVEN = ["--stronglyTyped", WORKSPACE, "--builderOptimizationLevel=5", "--skipInference"]
-TWO = {"b": SHAPES["x"], "a": {"min": [1], "opt": [2], "max": [3]}}
 
 
-@pytest.mark.parametrize(
-    ("fields", "release", "options"),
-    [
-        ({}, "24.09", [*LEAST, "--fp16", WORKSPACE, "--skipInference"]),
-        (
-            {"precision": "fp32", "workspace_mib": 64},
-            "24.09",
-            [*LEAST, "--memPoolSize=workspace:64", "--skipInference"],
-        ),
-        ({}, "22.12", [*LEAST, "--fp16", WORKSPACE, "--buildOnly"]),
-        (WISHES, "25.12", [*LEAST, *GIVEN]),
-        ({"shapes": TWO}, "24.09", ["--minShapes=a:1,b:1x3", "--optShapes=a:2,b:8x3", "--maxShapes=a:3,b:16x3"]),
-        ({"shapes": {"Input:0": SHAPES["x"]}}, "24.09", ["--minShapes='Input:0':1x3"]),
-        ({"precision": "graph"}, "26.06", [*LEAST, "--stronglyTyped"]),
-        ({"precision": "bf16"}, "24.09", [*LEAST, "--bf16"]),
-        ({"precision": "int8"}, "22.12", [*LEAST, "--int8", "--fp16", WORKSPACE, "--buildOnly"]),
-        ({"precision": "int8"}, "26.05", [*LEAST, "--int8", "--fp16", WORKSPACE, "--skipInference"]),
-    ],
-)
+@cases("fields, release, options")
 def test_fields_become_the_options_of_the_release(fields: dict[str, Any], release: str, options: list[str]) -> None:
     assert list(engine_options(engine(**fields), release=release, gpu="l4")[: len(options)]) == options
 
@@ -110,25 +89,7 @@ def test_an_option_that_only_some_candidates_have_is_one_that_the_release_may_no
     assert (target.lacks("--fp16"), target.lacks("--uff")) == ("may not have", "does not have")
 
 
-GRAPH_11 = "say precision: graph and graph_precision: fp16, and the build turns the exported graph into FP16"
-SINCE_24_05 = "release 24.05, 24.09, 25.04, 25.09, 25.12, 26.03, 26.04, 26.05"
-
-
-@pytest.mark.parametrize(
-    ("fields", "release", "gpu", "found", "allowed", "advice"),
-    [
-        ({"precision": "graph"}, "24.01", "t4", "graph for release 24.01 with TensorRT 8.6, ",
-         f"fp16, fp32, int8; or {SINCE_24_05}", ""),
-        ({"precision": "fp16"}, "26.06", "l4", "not have --fp16: from TensorRT 11 on", "fp32, graph; or", GRAPH_11),
-        ({"precision": "bf16"}, "26.06", "l4", "does not have --bf16: from TensorRT 11 on", "fp32, graph; or",
-         "say precision: graph, and export the ONNX graph in BF16"),
-        ({"precision": "int8"}, "26.06", "t4", "does not have --int8: from TensorRT 11 on", "fp32, graph; or release ",
-         "say precision: graph, and export an ONNX graph with QuantizeLinear and DequantizeLinear nodes"),
-        ({"precision": "bf16"}, "24.09", "t4", "bf16 on T4, which has none", "fp16, fp32, int8, graph", ""),
-        ({"optimisation_level": 5}, "22.12", "l4", "whose trtexec does not have --builderOptimizationLevel",
-         "release 23.", ""),
-    ],
-)  # fmt: skip
+@cases("fields, release, gpu, found, allowed, advice")
 def test_what_release_or_gpu_lack_is_refused_with_what_works(  # noqa: PLR0917
     fields: dict[str, Any], release: str, gpu: str, found: str, allowed: str, advice: str
 ) -> None:

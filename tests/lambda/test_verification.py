@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
+from tests.cases import cases
+
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.verification_world")
 A, B, LOADING = worlds.A, worlds.B, worlds.LOADING
@@ -88,19 +90,7 @@ def test_each_variants_model_is_called_on_its_own_variant(world: Any) -> None:
     assert (status, "has variant current-g4dn-xlarge, not" in reason) == ("FAILED", True)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"EndpointConfigName": "config-1", "FailureReason": "the alarm rang"}, "config-1, not config-2.*alarm rang"),
-        ({"EndpointStatus": "Failed", "FailureReason": "no capacity"}, "is Failed.*no capacity"),
-        ({"EndpointStatus": "UpdateRollbackFailed"}, "is UpdateRollbackFailed"),
-        ({"ProductionVariants": [{"VariantName": "g5-xlarge"}]}, "variant g5-xlarge, not g4dn-xlarge"),
-        (
-            {"ProductionVariants": [{"VariantName": "g4dn-xlarge", "DeployedImages": [{"SpecifiedImage": "old"}]}]},
-            "image old, not registry/triton",
-        ),
-    ],
-)
+@cases("changes, said")
 def test_an_endpoint_that_runs_something_else_fails_before_any_call(world: Any, changes: Any, said: str) -> None:
     world.publish({"bert": A})
     world.aws.described = [world.endpoint(**changes)]

@@ -6,35 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tritonstack.errors import InputError
 from tritonstack.models.model_config import ConfigFile, merge_configs, read_config, with_name
 from tritonstack.models.pbtxt import PbtxtError, parse
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "path", "found"),
-    [
-        ('name: "a"\nbatch_size: 1', 2, "batch_size", "an unknown field batch_size"),
-        ('name: "a"\nname: "b"', 2, "name", "the field a second time"),
-        ('name: [ "a" ]', 1, "name", "a list"),
-        ("name: a", 1, "name", "a"),
-        ('max_batch_size: "8"', 1, "max_batch_size", '"8"'),
-        ("max_batch_size: 2147483648", 1, "max_batch_size", "2147483648"),
-        ("max_batch_size: 1.0", 1, "max_batch_size", "1.0"),
-        ("input { data_type: TYPE_FLOAT }", 1, "input.data_type", "TYPE_FLOAT"),
-        ("input { is_shape_tensor: 2 }", 1, "input.is_shape_tensor", "2"),
-        ("input: 1", 1, "input", "a value"),
-        ("name { }", 1, "name", "a message"),
-        (
-            "dynamic_batching {}\nsequence_batching {}",
-            2,
-            "sequence_batching",
-            "sequence_batching beside dynamic_batching",
-        ),
-        ("response_cache { enable: 2 }", 1, "response_cache.enable", "2"),
-        ("input [ {", 1, "", "the message opened on line 1 is not closed with '}'"),
-    ],
-)
+@cases("text, line, path, found")
 def test_what_contradicts_the_definitions_is_named_with_line_and_field(
     text: str, line: int, path: str, found: str
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from tests.cases import cases
 from tests.models.folders import RECIPE
 from tritonstack.errors import InputError
 from tritonstack.models.manifest import Manifest
@@ -58,40 +59,7 @@ def test_every_field_is_described(root: type[BaseModel]) -> None:
     assert missing == []
 
 
-PROFILE = "{min: [1, 8], opt: [4, 8], max: [8, 8]}"
-
-
-@pytest.mark.parametrize(
-    ("text", "field", "allowed"),
-    [
-        (f"source: {{hub: a/b, revision: {'a' * 40}, s3: s3://b/k}}", "source", "hub with revision, or s3 with sha256"),
-        ("source: {hub: a/b}", "source", "hub with revision, or s3 with sha256"),
-        ("source: {hub: a/b, revision: main}", "source.revision", "a text that matches"),
-        ("source: {s3: b/k, sha256: x}", "source.s3", "a text that matches"),
-        ("sizes: {small: {}}", "sizes.small", "the fields full, tiny"),
-        ("uses: [{folder: A.b, models: [x]}]", "uses[0].folder", ""),
-        ("exports: [{produces: []}]", "exports[0].produces", ""),
-        ("kind: onnx", "kind", "each key once"),
-        ("overlays: {A.b: {}}", "overlays.A.b", ""),
-        ("overlays: {a: {copies: 2}}", "overlays.a.copies", "the fields config"),
-        ("overlays: {a: {config: [../x.pbtxt]}}", "overlays.a.config[0]", "a path inside the model folder"),
-        ("exports: [{produces: [a], graph: {opset: 3}}]", "exports[0].graph.opset", "7 or more"),
-        (
-            f"engine: {{precision: int4, shapes: {{x: {PROFILE}}}}}",
-            "engine.precision",
-            "'fp16', 'fp32', 'bf16', 'int8' or 'graph'",
-        ),
-        (
-            f"engine: {{calibration_cache: c.cache, shapes: {{x: {PROFILE}}}}}",
-            "engine",
-            "calibration_cache only with precision: int8",
-        ),
-        ("engine: {shapes: {x: {min: [2], opt: [1], max: [4]}}}", "engine.shapes.x", "min, opt and max of one rank"),
-        ("engine: {shapes: {x: {min: [1], opt: [1, 1], max: [4]}}}", "engine.shapes.x", "min, opt and max of one rank"),
-        ("overlays: {a: {exports: [{produces: [b, b]}]}}", "overlays.a.exports", "each file produced once (b is not)"),
-        ("onnxruntime: {arena: fast}", "onnxruntime.arena", "the fields "),
-    ],
-)
+@cases("text, field, allowed")
 def test_the_parts_of_a_recipe_are_checked_each_by_its_field(
     tmp_path: Path, text: str, field: str, allowed: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.monitoring.settings_of import DIGITS, ENDPOINTS, PROJECTS, SINGLE, environment
 from tritonstack.monitoring.dashboard import BUILDS, COLUMNS, dashboard_body, dashboard_of
 from tritonstack.monitoring.graphs import Graph
@@ -84,18 +85,7 @@ def test_only_a_multi_model_endpoint_has_a_cache_to_show(endpoint: dict[str, Any
     assert ("No hit ratio" in notes(endpoint)) is ("model_cache" in endpoint)
 
 
-@pytest.mark.parametrize(
-    ("instance_type", "graph", "expression"),
-    [
-        ("ml.g5.12xlarge", "gpu", "sum_average / 4"),
-        ("ml.g5.12xlarge", "gpu_memory", "sum_average / 4"),
-        ("ml.g5.12xlarge", "cpu", "sum_average / 48"),
-        ("ml.g5.xlarge", "gpu", None),
-        ("ml.g5.xlarge", "cpu", "sum_average / 4"),
-        ("ml.g5.12xlarge", "memory", None),
-        ("ml.g5.12xlarge", "disk", None),
-    ],
-)
+@cases("instance_type, graph, expression")
 def test_gpus_and_vcpus_are_shown_each_not_their_sum(instance_type: str, graph: str, expression: str | None) -> None:
     found = graphs({**SINGLE, "instance_type": instance_type})[graph]
     assert found.series[0].expression == expression

@@ -166,13 +166,13 @@ def through(world: World, service: str, request: Request) -> Decision:
     return evaluate(request, Policies(identity=everything_allowed, endpoint=world.endpoints[service]))
 
 
-@cases("service, action, resource, account, let_through")
+@cases("service, call, account, let_through")
 def test_vpc_endpoints_let_through_what_the_environment_does_and_nothing_else(
-    world: World, service: str, action: str, resource: str, account: str, let_through: bool
+    world: World, service: str, call: tuple[str, str], account: str, let_through: bool
 ) -> None:
-    """``account``: the principal's, empty for an AWS service's."""
     context = {"aws:PrincipalAccount": account} if account else {}
-    request = Request(principal="arn:aws:iam::1:role/any", action=action, resource=arn_of(resource), context=context)
+    resource = arn_of(call[1])
+    request = Request(principal="arn:aws:iam::1:role/any", action=call[0], resource=resource, context=context)
     assert through(world, service, request).allowed is let_through
 
 

@@ -13,43 +13,19 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 from tritonclient.http import InferenceServerClient, InferenceServerException, InferInput, InferRequestedOutput
 
+from tests.cases import cases
 from tests.client.fakes import FakeEndpoint, Reply, Request, client_error, echo, error_reply, serving_outputs
 from tests.proxy.world import DIGEST, World
 from tritonstack.proxy.errors import HttpError
 from tritonstack.proxy.server import Route, read_route
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "route"),
-    [
-        ("GET", "/v2", Route(what="server")),
-        ("GET", "/v2/health/live", Route(what="live")),
-        ("GET", "/v2/health/ready", Route(what="ready")),
-        ("GET", "/v2/models/stats", Route(what="stats")),
-        ("GET", "/v2/models/m", Route(what="model", model="m")),
-        ("GET", "/v2/models/m/ready", Route(what="model-ready", model="m")),
-        ("GET", "/v2/models/m/versions/2/config", Route(what="model-config", model="m", version="2")),
-        ("GET", "/v2/models/m/versions/2/stats", Route(what="model-stats", model="m", version="2")),
-        ("POST", "/v2/models/e%2Fm/infer", Route(what="model-infer", model="e/m")),
-        ("POST", "/v2/models/e/m/versions/1/infer", Route(what="model-infer", model="e/m", version="1")),
-    ],
-)
+@cases("method, path, route")
 def test_a_path_leads_to_what_it_asks_for(method: str, path: str, route: Route) -> None:
     assert read_route(method.encode(), path.encode()) == route
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status", "words"),
-    [
-        ("GET", "/metrics", 404, "begin with /v2"),
-        ("GET", "/v2/models//ready", 404, "no path"),
-        ("GET", "/v2/models/a/b/c/ready", 404, "no path"),
-        ("GET", "/v2/models/m/infer", 405, "takes POST, not GET"),
-        ("POST", "/v2/models/m", 405, "takes GET, not POST"),
-        ("POST", "/v2/models/a/b/generate", 404, "no path"),
-        ("POST", "/v2/repository/models/m/load", 404, "no path"),
-    ],
-)
+@cases("method, path, status, words")
 def test_any_other_path_is_refused_with_the_reason(method: str, path: str, status: int, words: str) -> None:
     with pytest.raises(HttpError, match=words) as raised:
         read_route(method.encode(), path.encode())

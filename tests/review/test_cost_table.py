@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.constructs_lib.templates import ROOT
 from tests.review.reports import report
 from tests.review.small import Template, of, resource, serving, stack
@@ -24,7 +25,6 @@ REGION = "us-east-1"
 NOWHERE = "xx-nowhere-1"
 SUBNETS = {"SubnetIds": [{"Ref": "A"}, {"Ref": "B"}]}
 METRIC = {"MetricName": "Invocations", "Namespace": "AWS/SageMaker", "Period": 60}
-MATH = [{"MetricStat": {"Metric": {}, "Period": 60}}, {"MetricStat": {"Metric": {}}}]
 
 
 def environment(resources: Template, *, region: str | None = REGION) -> EnvironmentSnapshot:
@@ -58,37 +58,14 @@ ALARM, ENDPOINT, POLICY = (
     "AWS::EC2::VPCEndpoint",
     "AWS::ApplicationAutoScaling::ScalingPolicy",
 )
-CONFIG = "AWS::SageMaker::EndpointConfig"
 ALARMS, INTERFACES = "CloudWatch alarms, by metric", "interface VPC endpoints, by zone"
-INTERFACE = {"VpcEndpointType": "Interface", **SUBNETS}
 
 
 def tracking(**metric: Any) -> dict[str, Any]:
     return {"TargetTrackingScalingPolicyConfiguration": {"TargetValue": 1, **metric}}
 
 
-@pytest.mark.parametrize(
-    ("kind", "properties", "name", "quantity", "billed"),
-    [
-        ("AWS::EC2::NatGateway", {}, "NAT gateways", "1", ("nat-gateway", 1)),
-        ("AWS::EC2::EIP", {}, "public IPv4 addresses", "1", ("public-ipv4", 1)),
-        (ENDPOINT, INTERFACE, INTERFACES, "2", ("interface-endpoint", 2)),
-        ("AWS::KMS::Key", {}, "KMS keys", "1", ("kms-key", 1)),
-        (ALARM, METRIC, ALARMS, "1", ("alarm-metric", 1)),
-        (ALARM, {**METRIC, "Period": 10}, ALARMS, "1", ("high-resolution-alarm-metric", 1)),
-        (ALARM, {"Metrics": [*MATH, {"Expression": "a / b"}]}, ALARMS, "2", ("alarm-metric", 2)),
-        ("AWS::CloudWatch::CompositeAlarm", {"AlarmRule": ""}, ALARMS, "1", ("composite-alarm", 1)),
-        (POLICY, tracking(PredefinedMetricSpecification={}), ALARMS, "2", ("alarm-metric", 2)),
-        (
-            POLICY,
-            tracking(CustomizedMetricSpecification={"Metrics": MATH}),
-            ALARMS,
-            "4",
-            ("alarm-metric", 4),
-        ),
-        ("AWS::CloudWatch::Dashboard", {}, "CloudWatch dashboards", "1", ("dashboard", 1)),
-    ],
-)
+@cases("kind, properties, name, quantity, billed")
 def test_what_is_billed_by_time(
     kind: str, properties: dict[str, Any], name: str, quantity: str, billed: tuple[str, int]
 ) -> None:
@@ -98,36 +75,12 @@ def test_what_is_billed_by_time(
     assert found.idle_after.usd_per_hour == pytest.approx(billed[1] * price(billed[0]))
 
 
-@pytest.mark.parametrize(
-    ("kind", "properties"),
-    [
-        (ENDPOINT, {"VpcEndpointType": "Gateway"}),
-        (ENDPOINT, {}),
-        ("AWS::SSM::Parameter", {}),
-        ("AWS::IAM::Role", {}),
-        ("Custom::ReleaseRecords", {}),
-        (CONFIG, {}),
-        ("AWS::S3::Bucket", {}),
-        (POLICY, {"PolicyType": "StepScaling"}),
-    ],
-)
+@cases("kind, properties")
 def test_what_is_free_or_billed_by_use_has_no_row(kind: str, properties: dict[str, Any]) -> None:
     assert table({"R": resource(kind, properties)}).rows == ()
 
 
-@pytest.mark.parametrize(
-    ("kind", "properties", "unknown"),
-    [
-        ("AWS::RDS::DBInstance", {}, "AWS::RDS::DBInstance in us-east-1"),
-        (ENDPOINT, {"VpcEndpointType": "GatewayLoadBalancer", **SUBNETS}, "GatewayLoadBalancer"),
-        (
-            ENDPOINT,
-            {**INTERFACE, "SubnetIds": {"Ref": "S"}},
-            "how many times interface-endpoint in us-east-1 is billed",
-        ),
-        (ALARM, {"ThresholdMetricId": "band", "Metrics": MATH}, "alarm of another kind"),
-    ],
-)
+@cases("kind, properties, unknown")
 def test_what_has_no_price_is_unknown_and_makes_the_sums_unknown(
     kind: str, properties: dict[str, Any], unknown: str
 ) -> None:

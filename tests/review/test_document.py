@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from tests.cases import cases
 from tests.review.reports import BASE, PRICES, before, document, report
 from tests.review.small import of, resource, serving, stack
 from tritonstack.cli.schema import schema_text
@@ -76,23 +77,7 @@ def test_every_form_of_a_reference_is_found() -> None:
     assert set(references(value)) == {"A", "AWS::NoValue", "B", "C", "D", "E", "F", "G", "H"}
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("plain", "plain"),
-        (3, "3"),
-        (True, "true"),
-        (None, "null"),
-        ({"Ref": "Bucket"}, "${Bucket}"),
-        ({"Fn::GetAtt": ["Role", "Arn"]}, "${Role.Arn}"),
-        ({"Fn::GetAtt": "Role.Arn"}, "${Role.Arn}"),
-        ({"Fn::Sub": "arn:${AWS::Partition}:${!x}"}, "arn:${AWS::Partition}:${x}"),
-        ({"Fn::Join": [",", ["a", {"Ref": "B"}]]}, "a,${B}"),
-        ({"Fn::If": ["Big", 2, {"Ref": "Few"}]}, "2 if Big, else ${Few}"),
-        ({"b": [{"Ref": "A"}], "a": "x"}, '{"a": "x", "b": ["${A}"]}'),
-        ({"Fn::Transform": {"Name": "Include"}}, '{"Fn::Transform": {"Name": "Include"}}'),
-    ],
-)
+@cases("value, text")
 def test_a_value_reads_on_one_line(value: Any, text: str) -> None:
     assert readable(value) == text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import cases
 from tests.review.releases import A, release_stack
 from tests.review.reports import ALL, BASE, READ, ROLE, before, document, policy, report
 from tests.review.small import Template, of, resource, serving, stack
@@ -42,47 +43,13 @@ def test_no_word_matches_where_nothing_changes() -> None:
     assert matched(same, every) == []
 
 
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("replacement:AWS::S3::*", ["dev: serving: Bucket (AWS::S3::Bucket) is replaced"]),
-        (
-            "removal",
-            [
-                "dev: serving: Topic (AWS::SNS::Topic) is removed from the stack, kept in the account",
-                "dev: serving: Queue (AWS::SQS::Queue) is removed",
-                "lost: the stack lost-serving is no longer in the app",
-            ],
-        ),
-        ("removal:AWS::SQS::Queue", ["dev: serving: Queue (AWS::SQS::Queue) is removed"]),
-        ("traffic", ["dev: serving: traffic of dev-digits shifts, or its requests fail"]),
-        ("finding", ["dev: serving: Bucket: AwsSolutions-S1"]),
-        ("cost:+99%", ["dev: 0.75 → 1.50 USD/hour (+100 %) (dev-digits)"]),
-        ("cost:+100%", []),
-        ("cost:+0.74", ["dev: 0.75 → 1.50 USD/hour (+100 %) (dev-digits)"]),
-        ("cost:+0.75", []),
-        ("refused", []),
-        ("vulnerable-release", []),
-        ("opening", ["dev: serving: Group lets in tcp 22 from 0.0.0.0/0 (every IPv4 address)"]),
-    ],
-)
+@cases("words, wanted")
 def test_a_word_matches_what_it_says(words: str, wanted: list[str]) -> None:
     told = [each.replace("at minimum ", "") for each in matched(document(), words)]
     assert sorted(each for each in told if not each.startswith("new:")) == sorted(wanted)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("24.09", "24.09", ""),
-        ("24.09", "25.09", ""),
-        ("25.09", "24.09", "runs release 24.09 instead of 25.09: "),
-        (None, "25.09", "is new on release 25.09, which has "),
-        ("25.09", "26.10", ""),
-        (None, "26.10", ""),
-        ("25.09", "mine", ""),
-    ],
-)
+@cases("old, new, said")
 def test_a_vulnerable_release_is_one_that_the_change_adds(old: str | None, new: str, said: str) -> None:
     def on(release: str | None) -> Template:
         return {} if release is None else serving(image=f"{'0' * 12}.dkr.ecr/triton:{release}-py3")

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
+from tests.cases import cases
 from tests.review.policies import allow, bucket, deny, environment
 from tests.review.small import MODEL, Template, resource
 from tritonstack.review.access.openings import OpeningKind, opening_changes
 from tritonstack.review.access.permissions import permission_changes
 from tritonstack.review.snapshot import NO_ENVIRONMENT
 
-OPENED, CLOSED, OTHER = OpeningKind.OPENED, OpeningKind.CLOSED, OpeningKind.OTHER
+OPENED, CLOSED = OpeningKind.OPENED, OpeningKind.CLOSED
 Told = list[tuple[str, str, str]]
+Rules = list[dict[str, Any]]
+Said = tuple[OpeningKind, str]
+"""What a change does, and the sentence for it."""
 HTTPS = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
-WORLD, TEN, TEN_ONE = {"CidrIp": "0.0.0.0/0"}, {"CidrIp": "10.0.0.0/8"}, {"CidrIp": "10.1.0.0/16"}
+WORLD, TEN = {"CidrIp": "0.0.0.0/0"}, {"CidrIp": "10.0.0.0/8"}
 NOTHING = {"IpProtocol": "icmp", "FromPort": 252, "ToPort": 86, "CidrIp": "255.255.255.255/32"}
 TLS = deny("s3:*", "*", Principal="*", Condition={"Bool": {"aws:SecureTransport": "false"}})
-VPC = {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1"]}
-BLOCK = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)
 
 
 def told(before: Template | None, after: Template | None) -> Told:
@@ -40,34 +40,8 @@ def one(kind: str, /, **properties: Any) -> Template:
     return {"It": resource(kind, properties)}
 
 
-def encryption(**by_default: str) -> dict[str, Any]:
-    """A bucket's encryption."""
-    return {"ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": by_default}]}
-
-
-OF_TEN = "from 10.0.0.0/8 (16777216 addresses)"
-TEN_80 = HTTPS | TEN | {"FromPort": 80}
-LOCAL6 = HTTPS | {"CidrIpv6": "fd00::/8"}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ([], [HTTPS | WORLD], [(OPENED, "lets in tcp 443 from 0.0.0.0/0 (every IPv4 address)")]),
-        ([HTTPS | TEN], [], [(CLOSED, f"no longer lets in tcp 443 {OF_TEN}")]),
-        ([HTTPS | TEN], [HTTPS | TEN_ONE, HTTPS | TEN], []),
-        ([HTTPS | TEN_ONE], [HTTPS | TEN], [(OPENED, f"lets in tcp 443 {OF_TEN}")]),
-        ([HTTPS | TEN], [HTTPS | TEN_ONE], [(CLOSED, f"no longer lets in tcp 443 {OF_TEN}")]),
-        ([HTTPS | TEN], [HTTPS | TEN | {"Description": "other words"}], []),
-        ([HTTPS | TEN], [TEN | {"IpProtocol": "6", "FromPort": "443", "ToPort": "443"}], []),
-        ([HTTPS | TEN], [TEN_80], [(OPENED, f"lets in tcp 80-443 {OF_TEN}")]),
-        ([HTTPS | TEN], [TEN | {"IpProtocol": -1}], [(OPENED, f"lets in every protocol and port {OF_TEN}")]),
-        ([], [HTTPS | TEN, TEN_80], [(OPENED, f"lets in tcp 80-443 {OF_TEN}")]),
-        ([], [HTTPS | {"SourcePrefixListId": "pl-1"}], [(OPENED, "lets in tcp 443 from pl-1")]),
-        ([LOCAL6], [LOCAL6, HTTPS | {"CidrIpv6": "fd01::/16"}], []),
-    ],
-)
-def test_rules_of_a_security_group(before: list[Any], after: list[Any], expected: list[tuple[Any, str]]) -> None:
+@cases("before, after, expected")
+def test_rules_of_a_security_group(before: Rules, after: Rules, expected: list[Said]) -> None:
     assert told(group(*before), group(*after)) == [(kind, "Group", words) for kind, words in expected]
 
 
@@ -90,71 +64,12 @@ def test_a_new_group_without_a_rule_outwards_lets_out_everything() -> None:
     ]
 
 
-BUCKET, LOGS, SUBNET = "AWS::S3::Bucket", "AWS::Logs::LogGroup", "AWS::EC2::Subnet"
-INSIDE = "runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-1)"
-OUTSIDE = "has outbound internet access from its containers: no VPC, no network isolation"
-MOVED = f"runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-2) — before: {INSIDE}"
-FREE = "no longer isolated from every network (EnableNetworkIsolation)"
-ADDRESS = "gives instances in it a public address (MapPublicIpOnLaunch)"
-OWN_KEY = "encrypts its data by BucketEncryption with AWS's own key of the service in KMS"
-KMS = {"SSEAlgorithm": "aws:kms"}
-
-
-def blocked(**members: bool) -> Template:
-    """A bucket that blocks public access, with other members of the block."""
-    return one(BUCKET, PublicAccessBlockConfiguration=BLOCK | members)
-
-
-def encrypted(**by_default: str) -> Template:
-    """A bucket that is encrypted so."""
-    return one(BUCKET, BucketEncryption=encryption(**by_default))
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        (
-            one(MODEL, VpcConfig=VPC),
-            one(MODEL),
-            [(OPENED, f"no longer {INSIDE}")],
-        ),
-        (one(MODEL), one(MODEL, VpcConfig=VPC), [(CLOSED, INSIDE)]),
-        (one(MODEL, VpcConfig=VPC), one(MODEL, VpcConfig=VPC | {"Subnets": ["subnet-2"]}), [(OTHER, MOVED)]),
-        (one(MODEL, VpcConfig={"Subnets": ["a", "b"]}), one(MODEL, VpcConfig={"Subnets": ["b", "a"]}), []),
-        (one(MODEL, EnableNetworkIsolation=True), one(MODEL, EnableNetworkIsolation=False), [(OPENED, FREE)]),
-        ({}, one(MODEL), [(OPENED, OUTSIDE)]),
-        ({}, one(MODEL, EnableNetworkIsolation=True), []),
-        (blocked(), blocked(BlockPublicPolicy=False), [(OPENED, "no longer blocks public access (BlockPublicPolicy)")]),
-        (
-            blocked(),
-            one(BUCKET),
-            [(OPENED, f"no longer blocks public access ({flag})") for flag in sorted(BLOCK)],
-        ),
-        ({}, one(BUCKET), []),
-        ({}, blocked(BlockPublicAcls=False), [(OPENED, "leaves public access open (BlockPublicAcls)")]),
-        (one(LOGS, KmsKeyId="arn:a"), one(LOGS), [(OPENED, "no longer encrypts its data by KmsKeyId arn:a")]),
-        (
-            one(LOGS, KmsKeyId="arn:a"),
-            one(LOGS, KmsKeyId="arn:b"),
-            [(OTHER, "encrypts its data by KmsKeyId arn:b — before: encrypts its data by KmsKeyId arn:a")],
-        ),
-        (
-            encrypted(**KMS, KMSMasterKeyID="arn:key"),
-            encrypted(SSEAlgorithm="AES256"),
-            [(OPENED, "no longer encrypts its data by BucketEncryption arn:key")],
-        ),
-        (one(BUCKET), encrypted(**KMS), [(CLOSED, OWN_KEY)]),
-        (one(SUBNET, MapPublicIpOnLaunch=False), one(SUBNET, MapPublicIpOnLaunch=True), [(OPENED, ADDRESS)]),
-        ({}, one("AWS::EC2::InternetGateway"), [(OPENED, "is an internet gateway")]),
-        (
-            {},
-            one("AWS::Lambda::Url", AuthType="NONE"),
-            [(OPENED, "open to everybody: requests need no signature (AuthType NONE)")],
-        ),
-    ],
-)
-def test_what_keeps_data_and_programs_in(before: Template, after: Template, expected: list[tuple[Any, str]]) -> None:
-    assert told(before, after) == [(kind, "It", words) for kind, words in expected]
+@cases("kind, before, after, expected")
+def test_what_keeps_data_and_programs_in(
+    kind: str, before: dict[str, Any] | None, after: dict[str, Any] | None, expected: list[Said]
+) -> None:
+    sides = [{} if properties is None else one(kind, **properties) for properties in (before, after)]
+    assert told(*sides) == [(opening, "It", words) for opening, words in expected]
 
 
 def test_a_subnet_becomes_public_by_the_route_of_its_table() -> None:

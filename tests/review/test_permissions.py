@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.review.policies import (
     NARROWER,
     OTHER,
@@ -21,97 +22,26 @@ from tests.review.policies import (
 )
 from tests.review.small import Template, resource
 from tests.stacks.app_process import ROOT
-from tritonstack.review.access.permissions import permission_changes
+from tritonstack.review.access.permissions import Direction, permission_changes
 from tritonstack.review.snapshot import NO_ENVIRONMENT, Finding
 from tritonstack.review.stored import read_snapshots
 
 GET, PUT = "s3:GetObject", "s3:PutObject"
-B, C = "arn:aws:s3:::b/*", "arn:aws:s3:::c/*"
+B = "arn:aws:s3:::b/*"
 HERE = {"StringEquals": {"aws:SourceAccount": "111111111111"}}
-THERE = {"StringEquals": {"aws:SourceAccount": "222222222222"}}
-BOTH = {"StringEquals": {"aws:SourceAccount": ["222222222222", "111111111111"]}}
-IF_HERE, IF_THERE = (f"StringEquals aws:sourceaccount {each}" for each in ("111111111111", "222222222222"))
-STRICTER, WEAKER = "may only under stricter conditions now", "may now under weaker conditions"
+IF_HERE = "StringEquals aws:sourceaccount 111111111111"
+Statements = list[dict[str, Any]]
+Said = tuple[Direction, str]
+"""What a change does, and the sentence for it."""
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ([allow(GET)], [allow([GET, PUT])], [(WIDER, f"may now: {PUT} on {B}")]),
-        ([allow([GET, PUT])], [allow(GET)], [(NARROWER, f"may no longer: {PUT} on {B}")]),
-        ([allow(GET)], [allow(GET, [B, C])], [(WIDER, f"may now: {GET} on {C}")]),
-        ([allow(GET)], [allow("s3:Get*")], [(WIDER, f"may now: s3:Get* on {B}")]),
-        ([allow("s3:Get*")], [allow(GET)], [(NARROWER, f"may no longer: s3:Get* on {B}")]),
-        ([allow("s3:Get*")], [allow(["s3:Get*", GET])], []),
-        ([allow(GET)], [allow("S3:getobject")], []),
-        ([], [allow(["s3:Get", "s3:Get*"])], [(WIDER, f"may now: s3:Get* on {B}")]),
-        ([allow(GET, "*")], [allow(GET, ["*", B])], []),
-        ([allow([GET, PUT])], [allow(GET), allow(PUT)], []),
-        ([allow(GET), deny(PUT)], [allow(GET)], [(WIDER, f"is no longer denied: {PUT} on {B}")]),
-        ([allow(GET)], [allow(GET), deny(PUT)], [(NARROWER, f"is denied from now on: {PUT} on {B}")]),
-        (
-            [deny("s3:*")],
-            [deny("s3:*"), allow(GET)],
-            [(OTHER, f"may now: {GET} on {B} (without effect: a Deny stands against it)")],
-        ),
-        (
-            [],
-            [allow(GET, Condition=HERE), allow(PUT)],
-            [(WIDER, f"may now: {GET} on {B}, if {IF_HERE}"), (WIDER, f"may now: {PUT} on {B}")],
-        ),
-        (
-            [allow(GET)],
-            [allow(GET, Condition=HERE)],
-            [(NARROWER, f"{STRICTER}: {GET} on {B} — before: always; now: {IF_HERE}")],
-        ),
-        (
-            [allow(GET, Condition={**HERE, "Bool": {"aws:SecureTransport": "true"}})],
-            [allow(GET, Condition=HERE)],
-            [
-                (
-                    WIDER,
-                    f"{WEAKER}: {GET} on {B} — before: Bool aws:securetransport true and {IF_HERE}; now: {IF_HERE}",
-                )
-            ],
-        ),
-        (
-            [allow(GET, Condition=HERE)],
-            [allow(GET, Condition=THERE)],
-            [(OTHER, f"may under other conditions: {GET} on {B} — before: {IF_HERE}; now: {IF_THERE}")],
-        ),
-    ],
-)
-def test_statement_by_statement(before: list[Any], after: list[Any], expected: list[Any]) -> None:
+@cases("before, after, expected")
+def test_statement_by_statement(before: Statements, after: Statements, expected: list[Said]) -> None:
     assert told(role(*before), role(*after)) == expected
 
 
-def when(**condition: Any) -> dict[str, Any]:
-    """A statement under a condition."""
-    return allow(GET, Condition=condition)
-
-
-def all_but(*actions: str) -> dict[str, Any]:
-    """A statement that allows every other action."""
-    return {"Effect": "Allow", "NotAction": list(actions), "Resource": "*"}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "kinds"),
-    [
-        ([when(**HERE)], [when(**BOTH)], [WIDER]),
-        ([when(**BOTH)], [when(**HERE)], [NARROWER]),
-        ([deny(GET, Condition=HERE)], [deny(GET, Condition=BOTH)], [NARROWER]),
-        ([deny(GET)], [deny(GET, Condition=HERE)], [WIDER]),
-        ([when(StringNotEquals={"a": ["x", "y"]})], [when(StringNotEquals={"a": "x"})], [WIDER]),
-        ([when(IpAddress={"a": "10.0.0.0/16"})], [when(IpAddress={"a": "10.0.0.0/8"})], [WIDER]),
-        ([when(StringEquals={"a": "x"})], [when(StringEqualsIfExists={"a": "x"})], [WIDER]),
-        ([when(ArnLike={"a": "arn:aws:s3:::*"})], [when(ArnLike={"a": "arn:aws:s3:*:*:*"})], [WIDER]),
-        ([allow("*", "*")], [allow("*", "*"), all_but("iam:*")], []),
-        ([all_but("iam:*", GET)], [all_but(GET, "iam:*"), allow(GET)], [WIDER]),
-        ([all_but("iam:*", GET)], [all_but("iam:*")], [WIDER, NARROWER]),
-    ],
-)
-def test_what_is_stricter(before: list[Any], after: list[Any], kinds: list[Any]) -> None:
+@cases("before, after, kinds")
+def test_what_is_stricter(before: Statements, after: Statements, kinds: list[Direction]) -> None:
     assert [each.kind for each in changes(role(*before), role(*after))] == kinds
 
 
@@ -227,7 +157,6 @@ def test_a_managed_policy_that_is_attached_speaks_at_its_role() -> None:
 
 # Policies of resources, and who may assume a role.
 ROLE, OTHERS = "arn:aws:iam::111111111111:role/r", "arn:aws:iam::222222222222:root"
-ACCOUNT_ROOT = "arn:aws:iam::111111111111:root"
 
 
 def may(*principals: Any, **members: Any) -> dict[str, Any]:
@@ -235,36 +164,8 @@ def may(*principals: Any, **members: Any) -> dict[str, Any]:
     return allow(GET, B, Principal={"AWS": list(principals)}, **members)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ([may(ROLE)], [may(ROLE, OTHERS)], [(WIDER, f"{OTHERS} may now: {GET} on {B}")]),
-        ([may(ROLE, OTHERS)], [may(ROLE)], [(NARROWER, f"{OTHERS} may no longer: {GET} on {B}")]),
-        ([may("222222222222")], [may(OTHERS)], []),
-        ([may("*")], [may("*", ROLE)], []),
-        ([may("*")], [allow(GET, B, Principal="*")], []),
-        ([may(ROLE)], [may("*")], [(WIDER, f"anybody may now: {GET} on {B}")]),
-        (
-            [may("*")],
-            [may("*"), allow(GET, B, Principal={"Service": "logs.amazonaws.com"})],
-            [(WIDER, f"logs.amazonaws.com may now: {GET} on {B}")],
-        ),
-        (
-            [deny("s3:*", B, NotPrincipal={"AWS": [ROLE, ACCOUNT_ROOT]})],
-            [deny("s3:*", B, NotPrincipal={"AWS": [ROLE]})],
-            [
-                (WIDER, f"all but {ROLE}, {ACCOUNT_ROOT} is no longer denied: s3:* on {B}"),
-                (NARROWER, f"all but {ROLE} is denied from now on: s3:* on {B}"),
-            ],
-        ),
-        (
-            [deny("s3:*", B, Principal="*")],
-            [deny("s3:Put*", B, Principal="*")],
-            [(WIDER, f"anybody is no longer denied: s3:* on {B}")],
-        ),
-    ],
-)
-def test_a_bucket_policy(before: list[Any], after: list[Any], expected: list[Any]) -> None:
+@cases("before, after, expected")
+def test_a_bucket_policy(before: Statements, after: Statements, expected: list[Said]) -> None:
     """The bucket is there on both sides; the least deny that comes in place of a wider one says nothing."""
     assert told(bucket(*before), bucket(*after)) == expected
 
@@ -283,19 +184,7 @@ def one(kind: str, name: str, *statements: Any, **members: Any) -> Template:
     return {"It": resource(kind, {name: {"Statement": list(statements)}, **members})}
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "members"),
-    [
-        ("AWS::KMS::Key", "KeyPolicy", {}),
-        ("AWS::SNS::TopicPolicy", "PolicyDocument", {"Topics": ["arn:topic"]}),
-        ("AWS::SQS::QueuePolicy", "PolicyDocument", {"Queues": ["arn:queue"]}),
-        ("AWS::Logs::ResourcePolicy", "PolicyDocument", {}),
-        ("AWS::ECR::Repository", "RepositoryPolicyText", {}),
-        ("AWS::SecretsManager::ResourcePolicy", "ResourcePolicy", {"SecretId": "arn:secret"}),
-        ("AWS::EC2::VPCEndpoint", "PolicyDocument", {}),
-        ("AWS::S3::AccessPoint", "Policy", {}),
-    ],
-)
+@cases("kind, name, members")
 def test_every_kind_of_resource_policy(kind: str, name: str, members: dict[str, Any]) -> None:
     first = allow("x:A", "*", Principal={"AWS": ROLE})
     second = allow("x:B", "*", Principal={"AWS": ROLE})

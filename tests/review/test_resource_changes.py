@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from tests.cases import cases
 from tests.review.reports import report
 from tests.review.small import (
     Template,
@@ -127,18 +128,7 @@ def test_other_code_changes_the_functions_that_run_it_and_not_what_they_answer()
     assert asset.users == ("Function",)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "when"),
-    [
-        ({"DeletionPolicy": "RetainExceptOnCreate"}, {"DeletionPolicy": "Delete"}, ("deleted",)),
-        ({"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}, {}, ("deleted", "replaced")),
-        ({"UpdateReplacePolicy": "Retain"}, {"UpdateReplacePolicy": "Snapshot"}, ("replaced",)),
-        ({"DeletionPolicy": "Retain"}, {"DeletionPolicy": "Snapshot"}, ("deleted",)),
-        ({"DeletionPolicy": "Retain"}, {"DeletionPolicy": "RetainExceptOnCreate"}, ()),
-        ({"DeletionPolicy": "Delete"}, {}, ()),
-        ({"DeletionPolicy": "Snapshot"}, {"DeletionPolicy": "Retain"}, ()),
-    ],
-)
+@cases("before, after, when")
 def test_less_kept_than_before_is_reported(
     before: dict[str, Any], after: dict[str, Any], when: tuple[str, ...]
 ) -> None:

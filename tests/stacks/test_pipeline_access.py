@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.arns import arn_of
+from tests.cases import table
 from tests.stacks.app_process import ROOT
 from tests.stacks.pipeline_templates import Synthesised, of_type, statements
 from tritonstack.config.pipeline import load_pipeline
@@ -20,101 +22,18 @@ from tritonstack.review.assembly import normal
 from tritonstack.review.intrinsics import readable
 
 KEY = "arn:aws:kms:us-east-1:333333333333:key/1"
-BUCKET = "arn:aws:s3:::archives"
-HERE = "us-east-1:333333333333"
-FROM_S3 = {"kms:ViaService": "s3.us-east-1.amazonaws.com"}
-ARCHIVE = "engines/25.09-a10g/resnet50-tensorrt.0123456789abcdef"
-STACK = f"arn:aws:cloudformation:{HERE}:stack/prod-serving-engines/1"
-VERIFIES = [
-    ("ssm:GetParametersByPath", f"arn:aws:ssm:{HERE}:parameter/tritonstack/prod", {}),
-    ("ssm:GetParameter", f"arn:aws:ssm:{HERE}:parameter/tritonstack/prod/_artifacts/bucket-name", {}),
-    ("cloudformation:DescribeStacks", STACK, {}),
-    ("cloudformation:GetTemplate", STACK, {}),
-    ("cloudformation:DescribeStackResources", STACK, {}),
-    ("s3:GetObject", "arn:aws:s3:::cdk-hnb659fds-assets-333333333333-us-east-1/0.release-set", {}),
-    ("s3:GetObject", f"{BUCKET}/manifests/{ARCHIVE}.json", {}),
-    ("s3:GetObject", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),
-    ("kms:Decrypt", KEY, FROM_S3),
-    ("sagemaker:DescribeEndpoint", f"arn:aws:sagemaker:{HERE}:endpoint/prod-engines", {}),
-    ("sagemaker:InvokeEndpoint", f"arn:aws:sagemaker:{HERE}:endpoint/prod-engines", {}),
-    ("cloudwatch:GetMetricData", "*", {}),
-]
-"""What ``tritonstack verify`` calls."""
-PREPARES = [
-    ("ssm:GetParametersByPath", f"arn:aws:ssm:{HERE}:parameter/tritonstack/prod", {}),
-    ("s3:GetObject", f"{BUCKET}/inputs/0123456789abcdef.tar.gz", {}),
-    ("s3:PutObject", f"{BUCKET}/inputs/0123456789abcdef.tar.gz", {}),
-    ("s3:PutObject", f"{BUCKET}/manifests/{ARCHIVE}.json", {}),
-    ("s3:PutObject", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),
-    ("s3:AbortMultipartUpload", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),
-    ("s3:ListBucket", BUCKET, {"s3:prefix": "endpoints/engines/"}),
-    ("kms:GenerateDataKey", KEY, {}),
-    ("kms:Decrypt", KEY, {}),
-]
-"""What ``tritonstack prepare`` calls where no engine is built."""
-TEST = f"{BUCKET}/load-tests/260101-000000-abcd"
-DEV = "us-east-1:111111111111"
-MEASURES = [
-    ("ssm:GetParameter", f"arn:aws:ssm:{DEV}:parameter/tritonstack/dev/_load-test/project-name", {}),
-    ("ssm:GetParameter", f"arn:aws:ssm:{DEV}:parameter/tritonstack/dev/alone/digits-onnx", {}),
-    ("s3:PutObject", f"{TEST}/plan.json", {}),
-    ("s3:GetObject", f"{TEST}/results.json", {}),
-    ("s3:ListBucket", BUCKET, {"s3:prefix": "load-tests/260101-000000-abcd/cleaned.json"}),
-    ("kms:GenerateDataKey", KEY, FROM_S3),
-    ("kms:Decrypt", KEY, FROM_S3),
-    ("codebuild:StartBuild", f"arn:aws:codebuild:{DEV}:project/Bench", {}),
-    ("codebuild:StopBuild", f"arn:aws:codebuild:{DEV}:project/Bench", {}),
-    ("codebuild:BatchGetBuilds", f"arn:aws:codebuild:{DEV}:project/Bench", {}),
-    ("sagemaker:DescribeEndpoint", f"arn:aws:sagemaker:{DEV}:endpoint/dev-alone", {}),
-    ("sagemaker:DescribeEndpointConfig", f"arn:aws:sagemaker:{DEV}:endpoint-config/any", {}),
-    ("sagemaker:DescribeModel", f"arn:aws:sagemaker:{DEV}:model/any", {}),
-    ("s3:ListBucket", BUCKET, {"s3:prefix": "manifests/alone/"}),
-    ("s3:GetObject", f"{BUCKET}/manifests/alone/24.09-t4/digits-onnx.0123456789abcdef.json", {}),
-    ("states:StartExecution", f"arn:aws:states:{DEV}:stateMachine:Recommender", {}),
-    ("states:DescribeExecution", f"arn:aws:states:{DEV}:execution:Recommender:260101-000000-abcd", {}),
-    ("states:StopExecution", f"arn:aws:states:{DEV}:execution:Recommender:260101-000000-abcd", {}),
-    (
-        "sagemaker:DescribeInferenceRecommendationsJob",
-        f"arn:aws:sagemaker:{DEV}:inference-recommendations-job/dev-lt-260101-000000-abcd-1",
-        {},
-    ),
-]
-"""What ``tritonstack capacity bench --cloud`` calls; build and state machine have roles of their own."""
-NOT_MEASURES: list[tuple[str, str, dict[str, str]]] = [
-    ("sagemaker:InvokeEndpoint", f"arn:aws:sagemaker:{DEV}:endpoint/dev-alone", {}),
-    ("sagemaker:CreateInferenceRecommendationsJob", f"arn:aws:sagemaker:{DEV}:inference-recommendations-job/a", {}),
-    ("sagemaker:DescribeEndpoint", f"arn:aws:sagemaker:{DEV}:endpoint/dev-other", {}),
-    ("codebuild:StartBuild", f"arn:aws:codebuild:{DEV}:project/Other", {}),
-    ("states:StartExecution", f"arn:aws:states:{DEV}:stateMachine:Other", {}),
-    ("states:StopExecution", f"arn:aws:states:{DEV}:execution:Other:1", {}),
-    ("s3:GetObject", f"{BUCKET}/manifests/digits/24.09-t4/digits-onnx.0123456789abcdef.json", {}),
-    ("s3:PutObject", f"{BUCKET}/manifests/alone/24.09-t4/digits-onnx.0123456789abcdef.json", {}),
-    ("s3:GetObject", f"{BUCKET}/endpoints/alone/24.09-t4/digits-onnx.0123456789abcdef.tar.gz", {}),
-    ("s3:ListBucket", BUCKET, {"s3:prefix": "endpoints/"}),
-    ("s3:ListBucket", BUCKET, {}),
-    ("s3:ListBucket", "arn:aws:s3:::others", {"s3:prefix": "load-tests/"}),
-    ("s3:ListBucket", "arn:aws:s3:::others", {"s3:prefix": "manifests/alone/"}),
-    ("kms:Decrypt", KEY, {}),
-    ("kms:Decrypt", f"{KEY}-of-others", FROM_S3),
-    ("sagemaker:DescribeEndpointConfig", "arn:aws:sagemaker:us-west-2:111111111111:endpoint-config/any", {}),
-    ("sagemaker:DescribeModel", "arn:aws:sagemaker:us-west-2:111111111111:model/any", {}),
-    (
-        "sagemaker:DescribeInferenceRecommendationsJob",
-        f"arn:aws:sagemaker:{DEV}:inference-recommendations-job/prod-lt-1",
-        {},
-    ),
-    ("iam:PassRole", "arn:aws:iam::111111111111:role/dev-load-test-JobsRole", {}),
-]
-NEITHER: list[tuple[str, str, dict[str, str]]] = [
-    ("s3:DeleteObject", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),
-    ("s3:GetObject", f"{BUCKET}/staging/waits/1.json", {}),
-    ("ssm:PutParameter", f"arn:aws:ssm:{HERE}:parameter/tritonstack/prod/engines/resnet50-tensorrt", {}),
-    ("ssm:GetParameter", f"arn:aws:ssm:{HERE}:parameter/tritonstack/production/engines/resnet50-tensorrt", {}),
-    ("sagemaker:InvokeEndpoint", f"arn:aws:sagemaker:{HERE}:endpoint/prod-other", {}),
-    ("sagemaker:UpdateEndpoint", f"arn:aws:sagemaker:{HERE}:endpoint/prod-engines", {}),
-    ("cloudformation:GetTemplate", f"arn:aws:cloudformation:{HERE}:stack/prod-serving-engines-2/1", {}),
-    ("iam:PassRole", "arn:aws:iam::333333333333:role/prod-serving-engines-Role", {}),
-]
+Row = tuple[str, str, dict[str, str]]
+PROD, DEV = "333333333333", "111111111111"
+
+
+def rows(name: str, account: str) -> list[Row]:
+    """A table of requests: action, resource, context."""
+    written = table(__file__, name, list[tuple[str, str] | tuple[str, str, dict[str, str]]])
+    return [(action, arn_of(resource, account=account), dict(*context)) for action, resource, *context in written]
+
+
+VERIFIES, PREPARES, MEASURES = rows("verifies", PROD), rows("prepares", PROD), rows("measures", DEV)
+NOT_MEASURES, NEITHER = rows("does_not_measure", DEV), rows("neither", PROD)
 
 
 def test_no_statement_of_the_pipeline_has_a_wildcard_for_a_resource_but_those_that_only_read(
@@ -212,15 +131,14 @@ def policy_of(access: dict[str, Any], work: str) -> list[dict[str, Any]]:
     return [{**each, "Resource": [text(one) for one in listed(each["Resource"])]} for each in found]
 
 
-Row = tuple[str, str, dict[str, str]]
 CALLER = "arn:aws:iam::333333333333:role/any"
 
 
-def allowed(rows: list[Row], statements: list[dict[str, Any]]) -> list[Row]:
+def allowed(requests: list[Row], statements: list[dict[str, Any]]) -> list[Row]:
     """Of these requests, those that a role with such statements may make."""
     return [
         row
-        for row in rows
+        for row in requests
         if evaluate(
             Request(principal=CALLER, action=row[0], resource=row[1], context=row[2]), Policies(identity=statements)
         ).allowed

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.instances import InstanceType, dns_suffix, instance_types, partition
-from tritonstack.catalogue.options import ServerOptions, ServeVariable, read_serve_variables
+from tritonstack.catalogue.options import ServerOptions, ServeVariable
 from tritonstack.catalogue.releases import (
     RELEASE_PATTERN,
     Backend,
@@ -98,10 +98,6 @@ class Catalogue:
         """The known vulnerabilities of ``release`` that a later one fixes, the most severe first."""
         return tuple(each for each in self.all_vulnerabilities if each.in_release(release))
 
-    def backend_name(self, backend_or_platform: str) -> str:
-        """The backend that a config.pbtxt's ``backend`` or ``platform`` means (``tensorrt_plan`` → ``tensorrt``)."""
-        return self.platforms.get(backend_or_platform, backend_or_platform)
-
     def image_uri(self, *, release: str, region: str) -> str:
         """The URI of AWS's image of a release in a region.
 
@@ -141,10 +137,6 @@ class Catalogue:
         row = self.release(release)
         return propose_host_ami(release=row, amis=self.host_amis) if row else None
 
-    def types_in(self, region: str) -> tuple[str, ...]:
-        """The types that SageMaker hosts in ``region``, in the catalogue's order."""
-        return tuple(row.name for row in self.instances.values() if region in row.regions)
-
 
 @lru_cache(maxsize=1)
 def load_catalogue() -> Catalogue:
@@ -160,7 +152,7 @@ def load_catalogue() -> Catalogue:
         backends=backends,
         platforms=rows["platforms"],
         image_table=read_images(),
-        serve_variables=read_serve_variables(),
+        serve_variables={row["name"]: ServeVariable(**row) for row in serve["variables"]},
         fixed_flags=tuple(serve["fixed_flags"]),
         server_options=ServerOptions(**serve["server_options"]),
         host_amis=read_host_amis(),

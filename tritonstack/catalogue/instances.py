@@ -109,11 +109,6 @@ class BuildMachineTable:
         """The machines with a GPU model (in any case), preferred first."""
         return tuple(machine for machine in self.machines if machine.gpu.lower() == gpu.lower())
 
-    def oldest_capability(self, tensorrt: tuple[int, ...]) -> tuple[int, ...]:
-        """The oldest compute capability that a TensorRT version builds for; ``(0,)`` where none is known to be lost."""
-        known = [oldest for since, oldest in self.oldest_compute_capability.items() if tensorrt >= since]
-        return max(known, default=(0,))
-
 
 @lru_cache(maxsize=1)
 def load_build_machines() -> BuildMachineTable:

@@ -74,15 +74,10 @@ def newest_torchscript() -> int:
     return version
 
 
-def torch_with(operator: str) -> str | None:
-    """The PyTorch that an operator, or an argument of one, came with, of those that 1.13.1 lacks; None: UNVERIFIED."""
-    version: str | None = _facts()["torch_since"].get(operator)
-    return version
-
-
-def is_older(version: str, than: str) -> bool:
-    """Whether a version (``2.5.0a0``) is of an earlier minor one than another (``2.5``)."""
-    return minor_version(version) < minor_version(than)
+def torch_has(torch: str | None, operator: str) -> bool:
+    """Whether a PyTorch (``2.5.0a0``) surely has an operator, or an argument of one, that 1.13.1 lacks."""
+    since: str | None = _facts()["torch_since"].get(operator)
+    return torch is not None and since is not None and minor_version(torch) >= minor_version(since)
 
 
 def torchscript_version(path: Path) -> int:

@@ -52,11 +52,6 @@ class ServerOptions:
         return absent is not None and release_order(release) <= release_order(absent)
 
 
-def read_serve_variables() -> Mapping[str, ServeVariable]:
-    """The variables of ``data/serve_variables.json`` by name."""
-    return {row["name"]: ServeVariable(**row) for row in read_data("serve_variables.json")["variables"]}
-
-
 # An option that a version does not know makes trtexec fail (samples/trtexec/trtexec.cpp of NVIDIA/TensorRT).
 
 

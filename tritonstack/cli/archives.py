@@ -15,13 +15,7 @@ from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
 from tritonstack.models.adding.new_folder import record_samples
-from tritonstack.models.build import (
-    BuildSummary,
-    Built,
-    build_environment,
-    build_models,
-    refuse_errors_of_environment,
-)
+from tritonstack.models.build import BuildSummary, Built, build_environment, build_models, refuse_errors_of_environment
 from tritonstack.models.inputs import choice_of, digests_of, resolved_models
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places

@@ -17,18 +17,10 @@ from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem, alike, listing
 from tritonstack.models.inputs import choice_of, sources_of
 from tritonstack.models.lint import Finding, Target, lint_endpoint, lint_folder, lint_release
-from tritonstack.models.lint.checks import view_of
+from tritonstack.models.lint.checks import view_source
 from tritonstack.models.lint.instances import target_of_archive
-from tritonstack.models.lint.registry import (
-    CATEGORIES,
-    Rule,
-    annotation,
-    base_page,
-    report_of,
-    rule,
-    rule_ids,
-    rules,
-)
+from tritonstack.models.lint.registry import CATEGORIES, Rule, annotation, base_page, report_of, rule, rule_ids, rules
+from tritonstack.models.lint.view import view_folder
 from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE
 from tritonstack.paths import environment_file, project_folder
@@ -112,14 +104,11 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> tuple[list[Served
     together: list[Finding] = []
     for number, endpoint in ((number, each) for number, of in enumerate(settings.endpoints) for each in of.fleets):
         sources = [source for model in endpoint.models for source in sources_of(model, repositories, choice)]
-        targets = [target_of_archive(source, endpoint, environment, places) for source in sources]
+        targeted = [(source, target_of_archive(source, endpoint, environment, places)) for source in sources]
         place = (path, document.line(("endpoints", number, "release")) or 0)
-        served += [
-            Served(source.folder, target, frozenset({source.name}), place)
-            for source, target in zip(sources, targets, strict=True)
-        ]
+        served += [Served(source.folder, target, frozenset({source.name}), place) for source, target in targeted]
         with contextlib.suppress(InputError):  # of an overlay: a finding of its folder
-            views = {source.name: view_of(source, target) for source, target in zip(sources, targets, strict=True)}
+            views = {source.name: view_source(source, view_folder(source.folder, of)) for source, of in targeted}
             line = document.line(("endpoints", number)) or 0
             target = Target.of_endpoint(endpoint, environment)
             together += lint_endpoint(views, target=target, file=path, line=line)

@@ -33,13 +33,7 @@ from tritonstack.config import Endpoint, load_environment
 from tritonstack.engines.order import Order, Served, read_order, served_by
 from tritonstack.engines.plan import Builder, EnginePlan, PlannedBuild, plan_engines
 from tritonstack.engines.prepare import Preparation, preparation_of_project
-from tritonstack.engines.prepare_plan import (
-    Failure,
-    PreparationPlan,
-    PrepareFailedError,
-    PrepareSummary,
-    one_line,
-)
+from tritonstack.engines.prepare_plan import Failure, PreparationPlan, PrepareFailedError, PrepareSummary, one_line
 from tritonstack.engines.stored_archives import orders_of
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest, refuse
 from tritonstack.models.bucket import Place
@@ -151,15 +145,6 @@ def prepare_command(
             _prepare_environment(environment or LOCAL, endpoints, local=local, dry_run=dry_run, as_json=as_json)
 
 
-class OrderFailedError(TritonstackError):
-    """An order that could not be started; the last line has the form that a deployment reads."""
-
-    def __init__(self, url: str, error: TritonstackError) -> None:
-        """``error``: why."""
-        self.exit_code = error.exit_code
-        super().__init__(f"{error}\nFAILED in phase order of {url}: {one_line(error)}")
-
-
 def _prepare_order(url: str, *, dry_run: bool, as_json: bool) -> None:
     try:
         order = _read_order(url, ConfiguredSession(AccountSession(None), RETRIES))
@@ -168,7 +153,10 @@ def _prepare_order(url: str, *, dry_run: bool, as_json: bool) -> None:
     except PrepareFailedError:
         raise
     except TritonstackError as error:
-        raise OrderFailedError(url, error) from error
+        # The last line has the form that a deployment reads.
+        failed = TritonstackError(f"{error}\nFAILED in phase order of {url}: {one_line(error)}")
+        failed.exit_code = error.exit_code
+        raise failed from error
 
 
 def _read_order(url: str, session: Session) -> Order:

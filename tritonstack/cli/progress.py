@@ -56,10 +56,9 @@ class Step:
 class Steps:
     """Prints steps one after the other: a live line while a step runs, a line with its time when it has ended."""
 
-    def __init__(self, console: Console | None = None, *, log_seconds: float = LOG_SECONDS) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         """Steps go to standard error, so that a command's own output stays clean."""
         self.console = console or Console(stderr=True, highlight=False)
-        self._log_seconds = log_seconds
 
     @contextmanager
     def step(self, name: str) -> Iterator[Step]:
@@ -82,7 +81,7 @@ class Steps:
 
         def follow() -> None:
             printed = ""
-            while not ended.wait(self._log_seconds):
+            while not ended.wait(LOG_SECONDS):
                 if not step.final and step.detail != printed:
                     printed = step.detail
                     self._print(f"  {step.name}  {step.elapsed:.0f} s  {printed}")

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from tritonstack.cli.root import GROUPS
-from tritonstack.errors import InputError, Problem, refuse
+from tritonstack.errors import Problem, refuse
 from tritonstack.extensions import extensions
 from tritonstack.paths import CHECKOUT, link_to, machine_folder, repository_path
 
@@ -61,8 +61,7 @@ def write_project(folder: Path) -> list[str]:
     Raises InputError: the folder is not empty, or what the app needs is not installed; nothing is written then.
     """
     texts = dict(sorted(_texts(folder.resolve().name).items()))
-    if problems := [*_in_the_way(folder, texts), *_not_installed()]:
-        raise InputError(problems)
+    refuse([*_in_the_way(folder, texts), *_not_installed()])
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

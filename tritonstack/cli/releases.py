@@ -34,7 +34,6 @@ from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
 from tritonstack.releases.records import DeployedSet, Record, deployed_set, read_record, read_records, write_record
 from tritonstack.releases.report import (
-    EndpointReleases,
     ModelReleases,
     ReleasesReport,
     archives_under,
@@ -47,6 +46,7 @@ from tritonstack.releases.verification import DAYS, VerifiedEndpoint, Verifier
 SHOWN = 5
 """Releases of each model, where the table is of a whole environment."""
 COMMIT_LENGTH = 8
+COLUMNS = ("model, its releases", "since", "by", "commit", "platform", "archive")  # which 80 characters hold
 CURRENT = "→"
 POOLED = Config(retries={"mode": "adaptive", "max_attempts": 10}, max_pool_connections=16)
 """Systems Manager answers a few histories a second, and an endpoint may have a thousand models."""
@@ -112,7 +112,9 @@ def show_releases(report: ReleasesReport, *, whole: bool) -> None:
         if not endpoint.models:
             console.print(f"{endpoint.endpoint}: {'no models' if endpoint.stack else 'not deployed'}")
             continue
-        console.print(_releases_table(endpoint, whole=whole))
+        place = f"on {endpoint.platform}, {endpoint.stack}" if endpoint.platform else "not deployed"
+        rows = (row for model in endpoint.models for row in _rows(model, whole=whole))
+        console.print(plain_table(COLUMNS, rows, title=f"{endpoint.endpoint} {place}"))
         for one in endpoint.models:
             if one.differs:
                 differences.append(f"{endpoint.endpoint}/{one.model}: {one.differs}\n  do: {one.mend}")
@@ -120,13 +122,6 @@ def show_releases(report: ReleasesReport, *, whole: bool) -> None:
                 differences.append(f"{endpoint.endpoint}/{one.model}: proof skipped: {one.proof_skipped}")
     for line in differences:
         click.echo(line)
-
-
-def _releases_table(endpoint: EndpointReleases, *, whole: bool) -> Table:
-    place = f"on {endpoint.platform}, {endpoint.stack}" if endpoint.platform else "not deployed"
-    columns = ("model, its releases", "since", "by", "commit", "platform", "archive")  # which 80 characters hold
-    rows = (row for model in endpoint.models for row in _rows(model, whole=whole))
-    return plain_table(columns, rows, title=f"{endpoint.endpoint} {place}")
 
 
 def _rows(model: ModelReleases, *, whole: bool) -> Iterator[Sequence[str | Text]]:

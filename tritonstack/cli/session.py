@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
@@ -109,8 +110,9 @@ def explain(error: TritonstackError, client: Any, environment: str, session: Ses
             advice="Where local deploy deployed it: the same command with --local",
         )
         raise InputError([problem]) from error
-    if _has_releases(client):
-        return
+    with suppress(TritonstackError):
+        if client.releases():
+            return
     folder = environment_file(environment).parent
     names = sorted(path.stem for path in folder.glob("*.yaml"))
     if environment not in names:
@@ -122,10 +124,3 @@ def explain(error: TritonstackError, client: Any, environment: str, session: Ses
         found = f"nothing of environment {environment} is deployed on the local AWS"
         advice = f"tritonstack local deploy{'' if environment == LOCAL else f' -e {environment}'}"
         raise InputError([Problem(found=found, allowed="a deployed environment", advice=advice)]) from error
-
-
-def _has_releases(client: Any) -> bool:
-    try:
-        return bool(client.releases())
-    except TritonstackError:
-        return False

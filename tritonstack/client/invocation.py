@@ -18,9 +18,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
     SSLError,
 )
-from botocore.exceptions import (
-    ConnectionError as BotoConnectionError,
-)
+from botocore.exceptions import ConnectionError as BotoConnectionError
 
 from tritonstack.aws_session import THROTTLING_CODES, code_of
 from tritonstack.client.body import Body

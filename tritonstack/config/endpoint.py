@@ -13,15 +13,7 @@ from tritonstack.catalogue import InstanceType, load_catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.config.alarms import Thresholds
 from tritonstack.config.container import ContainerSettings, check_container
-from tritonstack.config.fields import (
-    MAXIMUM_NAME,
-    TAG_VALUE_PATTERN,
-    Name,
-    SettingsModel,
-    Site,
-    choices,
-    repeated,
-)
+from tritonstack.config.fields import MAXIMUM_NAME, TAG_VALUE_PATTERN, Name, SettingsModel, Site, choices, repeated
 from tritonstack.config.release import SAGEMAKER_DEFAULT_AMI, ImageBuild, ImageSetting, check_release
 from tritonstack.config.rollout import Rollout, check_rollout
 from tritonstack.config.scaling import PRODUCTION_INSTANCES, Scaling, check_scaling
@@ -364,10 +356,11 @@ def _check_instance_type(*, endpoint: Endpoint, location: Location, site: Site) 
         )
         return
     if site.region in catalogue.regions and site.region not in instance.regions:
+        hosted = [row.name for row in catalogue.instances.values() if site.region in row.regions]
         yield Problem(
             location=place,
             found=f"{name}, which SageMaker does not host in {site.region}",
-            allowed=f"a type that is hosted there: {listing(catalogue.types_in(site.region))}",
+            allowed=f"a type that is hosted there: {listing(hosted)}",
             advice=f"The type is hosted in {', '.join(instance.regions)}.",
         )
     support = instance.multi_model_support

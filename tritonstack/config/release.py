@@ -10,14 +10,7 @@ from pydantic import Discriminator, Field, Tag
 
 from tritonstack.catalogue import TritonRelease, dns_suffix, load_catalogue
 from tritonstack.catalogue.releases import nearest_releases
-from tritonstack.config.fields import (
-    ECR_PATTERN,
-    SettingsModel,
-    Site,
-    VariableName,
-    VariableValue,
-    text_or_mapping,
-)
+from tritonstack.config.fields import ECR_PATTERN, SettingsModel, Site, VariableName, VariableValue, text_or_mapping
 from tritonstack.config.yaml_loader import shown
 from tritonstack.errors import Location, Problem, nearest
 

@@ -163,7 +163,10 @@ def limits_and_targets(scaling: Scaling, *, location: Location, production: bool
             advice="With one instance, every model is gone while that instance is replaced.",
         )
     yield from _check_targets(scaling=scaling, location=location)
-    yield from _check_schedules(scaling=scaling, location=(*location, "schedules"), production=production)
+    place = (*location, "schedules")
+    yield from repeated((schedule.name for schedule in scaling.schedules), location=place)
+    for index, schedule in enumerate(scaling.schedules):
+        yield from _check_limits(schedule=schedule, scaling=scaling, location=(*place, index), production=production)
 
 
 def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Problem]:
@@ -194,13 +197,6 @@ def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Problem]
         allowed="at least one of invocations_per_instance, requests_per_second, gpu_utilization, "
         "cpu_utilization, gpu_memory, concurrency, schedules",
     )
-
-
-def _check_schedules(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Problem]:
-    yield from repeated((schedule.name for schedule in scaling.schedules), location=location)
-    for index, schedule in enumerate(scaling.schedules):
-        place = (*location, index)
-        yield from _check_limits(schedule=schedule, scaling=scaling, location=place, production=production)
 
 
 def _check_limits(*, schedule: Schedule, scaling: Scaling, location: Location, production: bool) -> Iterator[Problem]:

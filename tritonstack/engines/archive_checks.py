@@ -24,7 +24,7 @@ def check_model(
         return
     available = sorted(release.backends | set(endpoint.additional_backends))
     for named in backends:
-        name = catalogue.backend_name(named)
+        name = catalogue.platforms.get(named, named)
         if name in available:
             continue
         backend = catalogue.backends.get(name)

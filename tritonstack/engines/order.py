@@ -19,13 +19,7 @@ from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.models.inputs import digests_of, resolved_models
 from tritonstack.models.recipe import Dependency, Size, Weights
 from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
-from tritonstack.naming import (
-    DIGEST_LENGTH,
-    ENVIRONMENT_TAG,
-    NAME_PATTERN,
-    ArchiveName,
-    Platform,
-)
+from tritonstack.naming import DIGEST_LENGTH, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
 
 if TYPE_CHECKING:
     from tritonstack.config import Endpoint
@@ -81,7 +75,8 @@ def _check_hub(
         return
     if not engines_built_on_deploy(environment, bool(engines.builds)):
         return
-    fetched = {part.folder.name for source in sources.values() for part in (source, *source.used) if _of_hub(part)}
+    parts = [part for source in sources.values() for part in (source, *source.used) if part.weights == "pretrained"]
+    fetched = {part.folder.name for part in parts if part.recipe.source and part.recipe.source.hub is not None}
     if fetched:
         problem = Problem(
             file=str(file),
@@ -91,12 +86,6 @@ def _check_hub(
             "the weights (builds.image, builds.hub.folder); or no builds (builds.on_deploy: false)",
         )
         yield from with_lines([problem], file)
-
-
-def _of_hub(source: ArchiveSource) -> bool:
-    """Whether a build fetches a folder's weights from the Hugging Face Hub."""
-    origin = source.recipe.source
-    return origin is not None and origin.hub is not None and source.weights == "pretrained"
 
 
 def all_served(environments: Iterable[tuple[Environment, Path]], repositories: Path) -> list[Served]:

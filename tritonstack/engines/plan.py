@@ -75,7 +75,13 @@ def builder_for(platform: Platform, region: str, *, image: str, kind: BuilderKin
         machines = _of_kind(machines, kind)
     there = [machine for machine in machines if region in machine.regions]
     if not there:
-        raise _none_in_region(machines, region)
+        elsewhere = sorted({name for machine in machines for name in machine.regions})
+        asked = " or ".join(f"{machine.kind} on {machine.name}" for machine in machines)
+        raise NoBuilderError(
+            found=f"GPU {_gpu(machines[0])} in {region}, where AWS lends no machine with one ({asked})",
+            allowed=_allowed_gpus(region),
+            advice=f"{ANOTHER_TYPE} Regions with a build machine for this GPU: {', '.join(elsewhere)}.",
+        )
     return Builder(
         platform=platform, region=region, machine=there[0], image=image, tensorrt=release.tensorrt, cuda=release.cuda
     )
@@ -108,7 +114,9 @@ def _refuse_lost_gpu(release: TritonRelease, machine: BuildMachine, *, region: s
     """TensorRT drops old compute capabilities."""
 
     def oldest(row: TritonRelease) -> tuple[int, ...]:
-        return load_build_machines().oldest_capability(least_tensorrt(row))
+        """The oldest compute capability that its TensorRT builds for; ``(0,)`` where none is known to be lost."""
+        tensorrt, capabilities = least_tensorrt(row), load_build_machines().oldest_compute_capability
+        return max((least for since, least in capabilities.items() if tensorrt >= since), default=(0,))
 
     catalogue, capability = load_catalogue(), version_parts(machine.compute_capability)
     if capability >= oldest(release):
@@ -136,16 +144,6 @@ def _of_kind(machines: tuple[BuildMachine, ...], kind: BuilderKind) -> tuple[Bui
         allowed=", ".join(f"{machine.kind} on {machine.name}" for machine in machines),
         advice="An engine runs on the GPU model that it was built on. TensorRT's hardware compatibility starts with "
         "Ampere, so it never covers an older GPU.",
-    )
-
-
-def _none_in_region(machines: tuple[BuildMachine, ...], region: str) -> NoBuilderError:
-    elsewhere = sorted({name for machine in machines for name in machine.regions})
-    asked = " or ".join(f"{machine.kind} on {machine.name}" for machine in machines)
-    return NoBuilderError(
-        found=f"GPU {_gpu(machines[0])} in {region}, where AWS lends no machine with one ({asked})",
-        allowed=_allowed_gpus(region),
-        advice=f"{ANOTHER_TYPE} Regions with a build machine for this GPU: {', '.join(elsewhere)}.",
     )
 
 

@@ -19,13 +19,7 @@ from pathlib import Path
 from tritonstack.aws_session import Session
 from tritonstack.disk import partial_folder
 from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
-from tritonstack.engines.gpu_step import (
-    EngineFailedError,
-    EngineRunner,
-    EngineStoppedError,
-    build_engine,
-    job_key,
-)
+from tritonstack.engines.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, build_engine, job_key
 from tritonstack.engines.order import Order
 from tritonstack.engines.pack_step import finish_archive
 from tritonstack.engines.plan import Builder
@@ -71,10 +65,6 @@ class _Running:
     folder: ExitStack
     started: float
     engines: Mapping[str, Future[Path]]
-
-    @property
-    def is_over(self) -> bool:
-        return all(future.done() for future in self.engines.values())
 
 
 @dataclass(kw_only=True)
@@ -195,7 +185,7 @@ class Preparation:
     def _build_each(self, waiting: deque[Build], begun: int, submit: Submit, folders: ExitStack) -> None:
         running: list[_Running] = []
         while waiting or running:
-            for over in [one for one in running if one.is_over]:
+            for over in [one for one in running if all(engine.done() for engine in one.engines.values())]:
                 running.remove(over)
                 self._finish(over)
             failed = len(self._failures) > begun

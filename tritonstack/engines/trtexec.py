@@ -157,7 +157,9 @@ def _shown(version: str) -> str:
 
 
 def _options(engine: Engine, target: Target) -> Iterator[str]:
-    yield from _shapes(engine)
+    for end in ("min", "opt", "max"):
+        shapes = [_spelt(name, getattr(shape, end)) for name, shape in sorted(engine.shapes.items())]
+        yield f"--{end}Shapes={','.join(shapes)}"
     option = PRECISIONS[engine.precision]
     if option is not None:
         yield option
@@ -168,12 +170,6 @@ def _options(engine: Engine, target: Target) -> Iterator[str]:
     if engine.optimisation_level is not None:
         yield f"--builderOptimizationLevel={engine.optimisation_level}"
     yield "--skipInference" if target.takes("--skipInference") else "--buildOnly"
-
-
-def _shapes(engine: Engine) -> Iterator[str]:
-    shapes = sorted(engine.shapes.items())
-    for end in ("min", "opt", "max"):
-        yield f"--{end}Shapes=" + ",".join(_spelt(name, getattr(shape, end)) for name, shape in shapes)
 
 
 def _spelt(name: str, shape: Shape) -> str:

@@ -13,13 +13,7 @@ from tritonstack.config import Environment
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, collecting, listing, nearest, refuse
 from tritonstack.models.exporting import exported_files
-from tritonstack.models.inputs import (
-    choice_of,
-    leaves_engines,
-    left_to_deployment,
-    model_digest,
-    sources_of,
-)
+from tritonstack.models.inputs import choice_of, leaves_engines, left_to_deployment, model_digest, sources_of
 from tritonstack.models.lint import Finding, Target, lint_folder, refuse_errors
 from tritonstack.models.lint.instances import target_of_archive
 from tritonstack.models.manifest import Manifest, Places

@@ -469,7 +469,8 @@ def config_json(node: Node, kind: str = "ModelConfig") -> dict[str, Any]:
         elif values:
             found[name] = values[-1]
         elif not spec.group and not is_message(spec.type):
-            found[name] = _json_default(spec)
+            defaults = {"bool": False, "string": "", "float": 0.0, "double": 0.0}
+            found[name] = next(iter(enum_members(spec.type)), defaults.get(spec.type, 0))
     return found
 
 
@@ -479,9 +480,3 @@ def _json_scalar(value: Value, spec: FieldSpec) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
-
-
-def _json_default(spec: FieldSpec) -> Any:
-    if members := enum_members(spec.type):
-        return members[0]
-    return {"bool": False, "string": "", "float": 0.0, "double": 0.0}.get(spec.type, 0)

@@ -12,13 +12,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import Problem, refuse
 from tritonstack.models.execution_environment import PackedEnvironment, kept_environment
-from tritonstack.models.exporting import (
-    Exported,
-    client_files,
-    export_source,
-    sample_arrays,
-    sample_writer,
-)
+from tritonstack.models.exporting import Exported, client_files, export_source, sample_arrays, sample_writer
 from tritonstack.models.inputs import model_digest, sha256_of
 from tritonstack.models.lint import Target, lint_repository, refuse_errors
 from tritonstack.models.manifest import (

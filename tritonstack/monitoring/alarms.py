@@ -250,17 +250,12 @@ def _cache_thrashing(variant: Variant, thresholds: Thresholds) -> Alarm:
 
 def _nearly_full(variant: Variant, kind: AlarmKind, percent: float, *, metric: str, parts: int = 1) -> Alarm:
     """``parts``: what the metric is a sum over."""
-    used, label = variant.instance(metric, "Maximum"), f"{metric}, %"
-    series = (
-        Series.of("full", label, used)
-        if parts == 1
-        else Series(key="full", label=label, metrics={"sum": used}, expression=f"sum / {parts}")
-    )
+    used = variant.instance(metric, "Maximum")
     return Alarm(
         kind=kind,
         subject=variant.subject,
         condition=f"{metric} of an instance is {number(percent)} % or more, for 15 minutes.",
-        series=series,
+        series=Series.of("full", f"{metric}, %", used, parts=parts, total="sum"),
         threshold=percent,
         periods=3,
         needed=3,

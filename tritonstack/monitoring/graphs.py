@@ -249,15 +249,12 @@ def _utilization(
     variant: Variant, key: str, name: str, metric: str, *, parts: int = 1, each: str = "", needs: Needs | None = None
 ) -> Graph:
     """A utilization of 0 to 100, of each of ``parts`` where the metric is their sum."""
-    lines = []
-    for statistic, label in (("Average", "average"), ("Maximum", "highest instance")):
-        line, of = statistic.lower(), variant.instance(metric, statistic)
-        if parts == 1:
-            lines.append(Series.of(line, label, of))
-        else:
-            lines.append(Series(key=line, label=label, metrics={f"sum_{line}": of}, expression=f"sum_{line} / {parts}"))
+    lines = tuple(
+        Series.of(of.lower(), label, variant.instance(metric, of), parts=parts, total=f"sum_{of.lower()}")
+        for of, label in (("Average", "average"), ("Maximum", "highest instance"))
+    )
     unit = f"% of each {each}" if each else "%"
-    return Graph(key=key, title=f"{name} ({metric})", unit=unit, series=tuple(lines), maximum=100, needs=needs)
+    return Graph(key=key, title=f"{name} ({metric})", unit=unit, series=lines, maximum=100, needs=needs)
 
 
 def fleet_graphs(variant: Variant) -> Iterator[Graph]:

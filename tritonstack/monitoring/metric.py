@@ -45,9 +45,11 @@ class Series:
     expression: str | None = None  # metric math over those Ids; None for the metric itself
 
     @classmethod
-    def of(cls, key: str, label: str, metric: Metric) -> Series:
-        """The line of one metric."""
-        return cls(key=key, label=label, metrics={key: metric})
+    def of(cls, key: str, label: str, metric: Metric, *, parts: int = 1, total: str = "") -> Series:
+        """The line of one metric; of each of ``parts`` where it is their sum, whose Id is ``total``."""
+        if parts == 1:
+            return cls(key=key, label=label, metrics={key: metric})
+        return cls(key=key, label=label, metrics={total: metric}, expression=f"{total} / {parts}")
 
 
 def queries(series: Sequence[Series], *, period: int) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from tritonstack.aws_session import Session, parameters_below
 from tritonstack.config import Environment
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import Problem, refuse
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, outputs_parameter
 from tritonstack.outputs.contract import CONTRACT, KINDS, MINOR, PARAMETER, OutputsDocument
 
@@ -33,22 +33,19 @@ def read_outputs(session: Session, settings: Environment) -> OutputsDocument:
     problems += _missing(settings, known=set(values), stacks=stacks)
     serving = [each for each in stacks.values() if each["kind"] == "serving"]
     releases = {each["endpoint"]: parameters_below(session, each["release_records"]) for each in serving}
-    for each in serving:
-        problems += _no_digests(each["release_records"], releases[each["endpoint"]])
-    if problems:
-        raise InputError(problems)
+    problems += [
+        Problem(
+            field=each["release_records"] + model,
+            found=repr(digest),
+            allowed=f"a digest of {DIGEST_LENGTH} hexadecimal digits",
+            advice="tritonstack releases shows what it was; tritonstack rollback writes it",
+        )
+        for each in serving
+        for model, digest in sorted(releases[each["endpoint"]].items())
+        if not re.fullmatch(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", digest)
+    ]
+    refuse(problems)
     return _document(stacks, releases)
-
-
-def _no_digests(path: str, records: Mapping[str, str]) -> Iterator[Problem]:
-    for model, digest in sorted(records.items()):
-        if not re.fullmatch(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", digest):
-            yield Problem(
-                field=path + model,
-                found=repr(digest),
-                allowed=f"a digest of {DIGEST_LENGTH} hexadecimal digits",
-                advice="tritonstack releases shows what it was; tritonstack rollback writes it",
-            )
 
 
 def _missing(settings: Environment, *, known: set[str], stacks: Mapping[str, Any]) -> Iterator[Problem]:
@@ -131,6 +128,8 @@ def _document(stacks: Mapping[str, Any], releases: Mapping[str, Mapping[str, str
     """The document; ``releases``: endpoint → model → digest, as the records are now."""
     artifacts, watch = stacks["artifacts"], stacks.get("observability")
     endpoints = {each["endpoint"]: each for each in stacks.values() if each["kind"] == "serving"}
+    # An endpoint that was deployed after the observability stack has no alarms yet.
+    alarms: Mapping[str, list[str]] | None = watch and watch["endpoint_alarms"]
     parts = {kind: _part(stacks[kind]) if kind in stacks else None for kind in KINDS if kind != "serving"}
     # What a part of the document does not have of its stack's parameter is passed over.
     document = OutputsDocument.model_validate(
@@ -140,15 +139,15 @@ def _document(stacks: Mapping[str, Any], releases: Mapping[str, Mapping[str, str
             "contract": CONTRACT,
             "minor": MINOR,
             "endpoints": {
-                name: _endpoint(serving, releases=releases[name], alarms=_alarms_of(name, watch))
+                name: _endpoint(serving, releases[name], alarms=None if alarms is None else alarms.get(name, []))
                 for name, serving in sorted(endpoints.items())
             },
             "absent": {},
         }
     )
     without = watch is None or watch["alarm_topic_arn"] is None
-    alarms = NO_ALARMS if without else TOO_MANY_NAMES.format(environment=artifacts["environment"])
-    reasons = {**REASONS, "alarms": alarms, "build_alarms": alarms}
+    why = NO_ALARMS if without else TOO_MANY_NAMES.format(environment=artifacts["environment"])
+    reasons = {**REASONS, "alarms": why, "build_alarms": why}
     nulls = sorted(pointer for pointer, value in fields(document.model_dump()) if value is None)
     return document.model_copy(update={"absent": {each: reasons[each.rpartition("/")[2]] for each in nulls}})
 
@@ -162,15 +161,7 @@ def fields(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]
             yield f"{at}/{name}", value
 
 
-def _alarms_of(endpoint: str, watch: Mapping[str, Any] | None) -> list[str] | None:
-    """Alarms of an endpoint. One that was deployed after the observability stack has none yet."""
-    if watch is None or watch["endpoint_alarms"] is None:
-        return None
-    names: list[str] = watch["endpoint_alarms"].get(endpoint, [])
-    return names
-
-
-def _endpoint(outputs: Mapping[str, Any], *, releases: Mapping[str, str], alarms: list[str] | None) -> dict[str, Any]:
+def _endpoint(outputs: Mapping[str, Any], releases: Mapping[str, str], *, alarms: list[str] | None) -> dict[str, Any]:
     records = outputs["release_records"]
     values = {
         "variants": {},

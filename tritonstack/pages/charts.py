@@ -81,9 +81,11 @@ def linear_axis(values: Iterable[float], *, top: float | None = None, label: str
 
 def time_axis(start: float, end: float) -> Axis:
     """Of seconds since 1970, marked in UTC: ``14:05``, or ``21 Nov 14:05`` beyond a day."""
-    days = end - start > A_DAY
-    marks = [(mark, time_text(mark, days=days)) for mark in time_marks(start, end, most=3 if days else 5)]
-    return Axis(least=start, greatest=end, marks=marks)
+    most, form = (3, "%-d %b %H:%M") if end - start > A_DAY else (5, "%H:%M")
+    marks = time_marks(start, end, most=most)
+    return Axis(
+        least=start, greatest=end, marks=[(mark, datetime.fromtimestamp(mark, tz=UTC).strftime(form)) for mark in marks]
+    )
 
 
 def value_marks(largest: float, *, most: int = 5, whole: bool = False) -> list[float]:
@@ -122,11 +124,6 @@ def time_marks(start: float, end: float, *, most: int = 5) -> list[float]:
     step = next((each for each in TIME_STEPS if (end - start) / each <= most), TIME_STEPS[-1])
     first = math.ceil(start / step) * step
     return [first + step * number for number in range(int((end - first) // step) + 1)]
-
-
-def time_text(moment: float, *, days: bool) -> str:
-    """``14:05``, or ``21 Nov 14:05``."""
-    return datetime.fromtimestamp(moment, tz=UTC).strftime("%-d %b %H:%M" if days else "%H:%M")
 
 
 @dataclass(frozen=True, kw_only=True)

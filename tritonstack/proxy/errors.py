@@ -6,14 +6,7 @@ import json
 
 from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError, ReadTimeoutError
 
-from tritonstack.aws_session import (
-    CREDENTIAL_CODES,
-    DENIED_CODES,
-    THROTTLING_CODES,
-    causes,
-    code_of,
-    credentials_ended,
-)
+from tritonstack.aws_session import CREDENTIAL_CODES, DENIED_CODES, THROTTLING_CODES, causes, code_of, credentials_ended
 from tritonstack.client.errors import (
     EndpointUnavailableError,
     MalformedAnswerError,

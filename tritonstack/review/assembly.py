@@ -63,16 +63,11 @@ def synthesise(
     if ran.returncode == 0 or (validation and (outdir / "validation-report.json").is_file()):
         return
     if ran.returncode == InputError.exit_code:
-        raise _RejectedByAppError(ran.stderr.strip())
+        message = ran.stderr.strip()
+        rejected = InputError([Problem(found=message, allowed="input that the app accepts")])
+        rejected.args = (message,)  # the app's own, word for word
+        raise rejected
     raise WorkFailedError(f"{settings['app']} failed with {ran.returncode}:\n{ran.stderr.strip()}")
-
-
-class _RejectedByAppError(InputError):
-    """The app's own message about its input, word for word."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__([Problem(found=message, allowed="input that the app accepts")])
-        self.args = (message,)
 
 
 def _settings(project: Path) -> dict[str, Any]:

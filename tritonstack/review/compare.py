@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tritonstack.review.change import (
-    ABSENT,
-    Effect,
-    EnvironmentChange,
-    PropertyChange,
-    ResourceChange,
-    StackChange,
-)
+from tritonstack.review.change import ABSENT, Effect, EnvironmentChange, PropertyChange, ResourceChange, StackChange
 from tritonstack.review.document import FilesEntry, FindingEntry
 from tritonstack.review.intrinsics import assets_in, references
-from tritonstack.review.resource_changes import (
-    SSM_PARAMETER,
-    Certainty,
-    differences,
-    moved_values,
-    resource_changes,
-)
+from tritonstack.review.resource_changes import SSM_PARAMETER, Certainty, differences, moved_values, resource_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, Snapshots, StackSnapshot
 from tritonstack.review.traffic import traffic_changes
 

@@ -14,7 +14,7 @@ from tritonstack.catalogue.data_file import read_data
 from tritonstack.review.change import Update
 from tritonstack.review.cost import Amount, PriceBook, Prices, moved_text, total
 from tritonstack.review.document import AmountEntry, CostRowEntry, CostTableEntry, TrafficEntry
-from tritonstack.review.snapshot import EnvironmentSnapshot, Resource, StackSnapshot
+from tritonstack.review.snapshot import EnvironmentSnapshot, Resource
 from tritonstack.review.traffic import Count, Fleet, fleets_of
 
 LIST_PRICES = (
@@ -26,6 +26,7 @@ _TARGET_TRACKING_ALARMS = 2
 _HIGH_RESOLUTION_SECONDS = 60
 """An alarm on a shorter period is a high-resolution one."""
 _OTHERS = "other resources"
+_REGION_LATER = "a region that is decided when it is deployed"
 _ALARM, _COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 _SCALING_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
 _TYPES = read_data("resource_types.json")
@@ -216,15 +217,12 @@ def _line(kind: _Kind, environment: EnvironmentSnapshot, book: PriceBook) -> Cos
     ]
     if not billed:
         return None
-    amount = total(_amount(name, units, stack, book) for name, units, stack in billed)
+    amount = Amount()
+    for name, units, stack in billed:
+        key, usd = f"{name} in {stack.region or _REGION_LATER}", None if units == 0 else book.hourly(name, stack.region)
+        amount += _times(units, usd, key=key, uncounted=f"how many times {key} is billed ({units})")
     counts = [units for _, units, _ in billed if isinstance(units, int)]
     return CostLine(quantity=f"{sum(counts)}" if len(counts) == len(billed) else "unknown", idle=amount, most=amount)
-
-
-def _amount(name: str, units: Count, stack: StackSnapshot, book: PriceBook) -> Amount:
-    key = f"{name} in {stack.region or 'a region that is decided when it is deployed'}"
-    usd = None if units == 0 else book.hourly(name, stack.region)
-    return _times(units, usd, key=key, uncounted=f"how many times {key} is billed ({units})")
 
 
 def _vpc_endpoint(resource: Resource) -> Billed:
@@ -276,7 +274,7 @@ def _others(environment: EnvironmentSnapshot) -> CostLine | None:
     """Resources that have no row and may be billed by time: their price is unknown, not zero."""
     free, prefixes = {*_PRICED, *_TYPES["not_billed_by_time"]}, tuple(_TYPES["not_billed_by_time_prefixes"])
     others = [
-        f"{each.type} in {stack.region or 'a region that is decided when it is deployed'}"
+        f"{each.type} in {stack.region or _REGION_LATER}"
         for stack in environment.stacks.values()
         for each in stack.resources.values()
         if each.type not in free and not each.type.startswith(prefixes)

@@ -136,8 +136,8 @@ def effects_of(
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         list(pool.map(trials.phrases, ([each] for each in changed)))
     effects = tuple(map(trials.effect, changed))
-    # An app that reads another folder makes the same templates every time: nothing is known then.
-    if any(each.effect for each in effects) or not trials.accepts_no_file():
+    # An app that reads another folder makes the environment without a file of this one, too: nothing is known then.
+    if any(each.effect for each in effects) or trials.synthesised({}) is None:
         return effects
     return tuple(entry_of(each) for each in changed)
 
@@ -171,7 +171,7 @@ class _Trials:
         import yaml  # noqa: PLC0415 - only here
 
         text = yaml.safe_dump(undone(self._settings, changes), sort_keys=False, allow_unicode=True)
-        before = self._synthesised({f"{self._now.name}.yaml": text})
+        before = self.synthesised({f"{self._now.name}.yaml": text})
         if before is None:
             return None
         prices = self._known.prices(self._now.name)
@@ -179,11 +179,7 @@ class _Trials:
         known = replace(self._known, prices=lambda _environment: replace(prices, before=book), settings={})
         return phrases_between(before, self._now, known=known)
 
-    def accepts_no_file(self) -> bool:
-        """Whether the app makes the environment from no file of this folder at all."""
-        return self._synthesised({}) is not None
-
-    def _synthesised(self, files: Mapping[str, str]) -> EnvironmentSnapshot | None:
+    def synthesised(self, files: Mapping[str, str]) -> EnvironmentSnapshot | None:
         """The environment of these files; None where the app rejects them or makes no such environment."""
         with tempfile.TemporaryDirectory(prefix="review-") as name:
             folder, out = Path(name, ENVIRONMENTS), Path(name, "cdk.out")

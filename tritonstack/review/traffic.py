@@ -118,21 +118,13 @@ def _variant(
         count = given.get("InitialInstanceCount")
         # A custom resource returns the live count; with no endpoint there is none, and it returns the initial one.
         minimum = maximum = _count(_scaling_read_by(count, stack).get("initial", count), stack)
-    kind = given.get("InstanceType")
-    return Variant(
-        name=name,
-        instance_type=kind if isinstance(kind, str) else None,
-        minimum=minimum,
-        maximum=maximum,
-        reason="" if isinstance(kind, str) else _without_type(name, given, stack),
-    )
-
-
-def _without_type(name: str, given: Mapping[str, Any], stack: StackSnapshot) -> str:
-    kind = given.get("InstanceType")
-    if kind is None:
-        return f"{name} names no instance type"
-    return f"the instance type of {name} is {_shown(kind, stack)}, which is known only when deployed"
+    kind, reason = given.get("InstanceType"), ""
+    if not isinstance(kind, str):
+        reason = f"{name} names no instance type"
+        if kind is not None:
+            reason = f"the instance type of {name} is {_shown(kind, stack)}, which is known only when deployed"
+        kind = None
+    return Variant(name=name, instance_type=kind, minimum=minimum, maximum=maximum, reason=reason)
 
 
 def _limits(target: Resource, stack: StackSnapshot) -> tuple[Count, Count]:

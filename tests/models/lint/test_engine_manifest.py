@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.cases import cases
 from tests.models.folders import make_engine, write
 from tritonstack.models.lint import lint_repository
 from tritonstack.models.manifest import EngineEntry, EngineTensor
@@ -43,34 +42,8 @@ def _found(root: Path, config: str = CONFIG, entry: EngineEntry | None = None) -
     return [finding.found for finding in findings]
 
 
-CONFIGS = {
-    "what fits": ('name: "k"', 'name: "k"', []),
-    "an input of another name": ('name: "k"', 'name: "q"', ["input q, which the engine lacks", "no input k"]),
-    "another output": ('name: "y"', 'name: "z"', ["output z, which the engine lacks", "no output y"]),
-    "another type": ("TYPE_INT32", "TYPE_INT64", ["input k as INT64"]),
-    "an output's type": ('"y" data_type: TYPE_FP32', '"y" data_type: TYPE_FP16', ["output y as FP16"]),
-    "another rank": ("dims: [ 2 ]", "dims: [ 2, 1 ]", ["input k with dims [2, 1] behind the batch dimension"]),
-    "a longer axis": ("dims: [ -1, 4 ]", "dims: [ 65, 4 ]", ["input x with dims [65, 4]"]),
-    "a length that is within": ("dims: [ -1, 4 ]", "dims: [ 64, 4 ]", []),
-    "an output's free axis": ("dims: [ -1, 3 ]", "dims: [ -1, -1 ]", ["output y with dims [-1, -1]"]),
-    "an output's length": ("dims: [ -1, 3 ]", "dims: [ 5, 4 ]", ["output y with dims [5, 4]"]),
-    "a larger batch": (
-        "batch_size: 8",
-        "batch_size: 9",
-        ["input k with max_batch_size 9", "input x with max_batch_size 9"],
-    ),
-    "a smaller batch": ("batch_size: 8", "batch_size: 7", []),
-    "no batch": (
-        "batch_size: 8",
-        "batch_size: 0",
-        ["input k with dims [2]", "input x with dims", "output y with dims"],
-    ),
-}
-
-
-@pytest.mark.parametrize("what", CONFIGS)
-def test_every_difference_is_found(tmp_path: Path, what: str) -> None:
-    old, new, said = CONFIGS[what]
+@cases("old, new, said")
+def test_every_difference_is_found(tmp_path: Path, old: str, new: str, said: list[str]) -> None:
     assert old in CONFIG
     found = sorted(_found(tmp_path, CONFIG.replace(old, new)))
     assert len(found) == len(said), found

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.models.lint.examples import pipeline, write_torchscript
 from tests.models.lint.onnx_files import write_graph
-from tritonstack.catalogue import load_catalogue, model_formats
+from tritonstack.catalogue import model_formats
 from tritonstack.models.lint import Target, lint_folder
 from tritonstack.models.source import model_directories
 from tritonstack.paths import REPOSITORY
 
 FOLDERS = sorted(path.parent for path in (REPOSITORY / "model_repos").glob("*/recipe.yaml"))
-RELEASES = load_catalogue().releases
 OLDEST = "22.12"
 
 GRAPH = {
@@ -85,20 +85,7 @@ def test_every_model_folder_is_read_by_the_oldest_release(folder: Path) -> None:
     assert _found(folder, OLDEST) == []
 
 
-@pytest.mark.parametrize(
-    ("code", "lacks"),
-    [
-        ("torch.relu(x)", ()),
-        ('torch.gelu(x, approximate="tanh")', ()),
-        ("torch.add(x, x, alpha=2)", ()),
-        ("torch.format(x, 1, 2, 3, 4, 5, 6, 7, 8)", ()),
-        ("ops.prim.NumToTensor(torch.size(x, 0))", ()),
-        ("torch.scaled_dot_product_attention(x, x, x)", ("aten::scaled_dot_product_attention",)),
-        ("torch.gelu(x, exactly=True)", ("aten::gelu(exactly)",)),
-        ("torch.relu(x, x)", ("aten::relu(2 arguments)",)),
-        ("ops.torchvision.nms(x, x, 0.5)", ("torchvision::nms",)),
-    ],
-)
+@cases("code, lacks")
 def test_operators_and_arguments_that_the_oldest_pytorch_lacks_are_named(
     tmp_path: Path, code: str, lacks: tuple[str, ...]
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cases import cases
 from tests.models.folders import write
 from tritonstack.catalogue import load_catalogue
 from tritonstack.models.lint import Finding, lint_folder
@@ -88,19 +89,7 @@ def test_what_the_backend_reads_has_no_finding(tmp_path: Path, config: str) -> N
     assert _found(tmp_path, config) == []
 
 
-@pytest.mark.parametrize(
-    ("accelerator", "key", "value", "release", "known"),
-    [
-        ("cuda", "use_tf32", "0", "24.05", False),
-        ("cuda", "use_tf32", "0", "24.07", True),
-        ("cuda", "use_tf32", "0", None, True),
-        ("tensorrt", "trt_engine_cache_enable", "1", "23.12", True),
-        ("tensorrt", "trt_profile_min_shapes", "x:1x1", "24.01", False),
-        ("tensorrt", "trt_profile_min_shapes", "x:1x1", "24.09", True),
-        ("tensorrt", "precision_mode", "BF16", "25.04", False),
-        ("tensorrt", "precision_mode", "BF16", "25.09", True),
-    ],
-)
+@cases("accelerator, key, value, release, known")
 def test_what_an_accelerator_takes_depends_on_the_release(
     *, tmp_path: Path, accelerator: str, key: str, value: str, release: str | None, known: bool
 ) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
+from tests.cases import cases
 from tests.models.folders import CONFIG, MODEL, write
 from tritonstack.models.lint import Finding, lint_folder
 from tritonstack.models.lint.python_model import fetches
@@ -35,34 +34,11 @@ def _found(program: str) -> list[int]:
     return [call.lineno for call in fetches(ast.parse(program))]
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        "from transformers import AutoModel\nAutoModel.from_pretrained('google-t5/t5-small')",
-        "import transformers as t\nt.AutoTokenizer.from_pretrained('bert-base-uncased', use_fast=True)",
-        "import huggingface_hub\nhuggingface_hub.snapshot_download('a/b')",
-        "import torch\ntorch.hub.load('pytorch/vision', 'resnet50')",
-        "import urllib.request\nurllib.request.urlretrieve(url)",
-        "import boto3\nboto3.client('s3').download_file(a, b, c)",
-        "from torchvision.models import resnet50\nresnet50(pretrained=True)",
-        "from transformers import pipeline\npipeline('translation', model='t5-small')",
-        "from transformers import pipeline\npipeline('translation')",
-    ],
-)
+@cases("program")
 def test_what_fetches_is_found_in_its_line(program: str) -> None:
     assert _found(program) == [2]
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        "from transformers import AutoModel\nAutoModel.from_pretrained('./weights')",
-        "from transformers import AutoModel\nAutoModel.from_pretrained('t5-small', local_files_only=True)",
-        "import torch\ntorch.hub.load(folder, 'resnet50', source='local')",
-        "import torchvision\ntorchvision.models.resnet50(weights=None)",
-        "from transformers import pipeline\npipeline('translation', model=model)",
-        "def get(url):\n    return url\nget('https://example.org')",
-    ],
-)
+@cases("program")
 def test_what_reads_files_of_the_archive_is_let_pass(program: str) -> None:
     assert _found(program) == []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.models.folders import CONFIG, MODEL, write
 from tritonstack.errors import InputError
 from tritonstack.models.lint import Target, lint_folder
@@ -74,18 +75,7 @@ def test_an_unpacked_environment_has_the_releases_python(tmp_path: Path, python:
     assert _rules(folder, G4) == [], "a stub of its own takes any Python"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "rules"),
-    [
-        ("", "", {"engine-batch"}),  # the engine takes two requests or more
-        ("max_batch_size: 8", "max_batch_size: 9", {"engine-batch"}),
-        ("max_batch_size: 8", "max_batch_size: 4", {"engine-batch"}),
-        ('"ids"', '"tokens"', {"engine-tensor"}),
-        ("dims: [ -1 ]", "dims: [ 17 ]", {"engine-batch", "engine-shape"}),
-        ("dims: [ -1 ]", "dims: [ 16 ]", {"engine-batch"}),
-        ("dims: [ -1 ]", "dims: [ -1, 4 ]", {"engine-batch", "engine-shape"}),
-    ],
-)
+@cases("old, new, rules")
 def test_a_configuration_is_within_the_engines_profile(tmp_path: Path, old: str, new: str, rules: set[str]) -> None:
     assert _engine_rules(_net(tmp_path, NET.replace(old, new, 1))) == rules
 

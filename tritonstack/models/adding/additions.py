@@ -14,7 +14,7 @@ from typing import Any, get_args
 import yaml
 
 from tritonstack.config.fields import MAXIMUM_NAME, PATTERNS
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.lint.onnx_graph import GraphTensor
 from tritonstack.models.model_config import Tensor, read_config
 from tritonstack.models.pbtxt import quoted
@@ -136,8 +136,7 @@ def parse_tensors(option: str, texts: Iterable[str]) -> tuple[GraphTensor, ...]:
     """Tensors as a command's option gives them. Raises :class:`InputError` with every text that is none."""
     matches = {text: _TENSOR.fullmatch(text) for text in texts}
     allowed = f"{TENSOR_FORM}; types {', '.join(DATATYPES)}"
-    if problems := [Problem(field=option, found=text, allowed=allowed) for text, match in matches.items() if not match]:
-        raise InputError(problems)
+    refuse([Problem(field=option, found=text, allowed=allowed) for text, match in matches.items() if not match])
     return tuple(_tensor_of(match) for match in matches.values() if match)
 
 

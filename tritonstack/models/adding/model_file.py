@@ -157,8 +157,9 @@ def onnx_addition(path: Path, name: str, options: AddOptions, *, work: Path, rep
         graph, beside = read_graph(path), external_files(path)
     except OnnxError as error:
         raise InputError([Problem(file=str(path), found=f"no ONNX model: {error}", allowed=SUPPORTED)]) from error
-    problems = [*_not_tensors(path, graph), *_wrong_weights(path, beside), *_wrong_options(options)]
-    refuse(problems)
+    given = [("--input", each.name) for each in options.inputs] + [("--output", each.name) for each in options.outputs]
+    needless = [Problem(field=of, found=it, allowed=f"no {of}: an ONNX graph states its tensors") for of, it in given]
+    refuse([*_not_tensors(path, graph), *_wrong_weights(path, beside), *needless])
     has_rows = all(tensor.shape is None or tensor.shape for tensor in graph.outputs)
     rows = has_rows and not why_no_batch(graph.inputs, ())
     # Of a graph that does not run the recording of its response reports why.
@@ -207,12 +208,6 @@ def _wrong_weights(path: Path, names: Sequence[str]) -> Iterator[Problem]:
         elif not (path.parent / name).is_file():
             found, allowed = f"weights in {name}, which is not there", f"the file {path.parent / name}"
             yield Problem(file=str(path), found=found, allowed=allowed, advice="copy it beside the graph")
-
-
-def _wrong_options(options: AddOptions) -> Iterator[Problem]:
-    for option, tensors in (("--input", options.inputs), ("--output", options.outputs)):
-        for tensor in tensors:
-            yield Problem(field=option, found=tensor.name, allowed=f"no {option}: an ONNX graph states its tensors")
 
 
 def _without_shape(path: Path, name: str) -> Problem:

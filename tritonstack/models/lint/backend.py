@@ -34,14 +34,18 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     elif platform and backend:
         yield from _pair(model, platform, backend)
     known = view.target.backends
-    is_there = known is None or model.backend in known or _brings_library(model)
+    # Triton looks for the backend's library in the archive first.
+    in_archive = any(file.rsplit("/", 1)[-1] == f"{_LIBRARY_PREFIX}{model.backend}.so" for file in model.files)
+    is_there = known is None or model.backend in known or in_archive
     if known is not None and model.backend and not config.is_ensemble and not is_there:
         line = node.line_of("backend" if backend else "platform")
         allowed = f"{', '.join(sorted(known))} ({view.target.name or 'of all releases'})"
         advice = _advice(view, model.backend)
         yield at_line(model, line, "backend-not-in-release", f"backend {model.backend}", allowed, advice)
     yield from _runtime(model)
-    yield from _transactions(model)
+    if config.decoupled:
+        # From release 25.03 on /invocations can be told to generate (sagemaker_server.cc); settings refuse that.
+        yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true")
     if node.has("model_repository_agents"):
         yield at_field(model, "model_repository_agents", "repository-agent", "model_repository_agents")
 
@@ -78,12 +82,6 @@ def _pair(model: ModelView, platform: str, backend: str) -> Iterator[Finding]:
         yield at_field(model, "platform", "platform-ignored", found, f'backend: "{backend}" alone')
 
 
-def _brings_library(model: ModelView) -> bool:
-    """Whether the archive carries the backend's library or Python code, where Triton looks for it first."""
-    library = f"{_LIBRARY_PREFIX}{model.backend}.so"
-    return any(file.rsplit("/", 1)[-1] == library for file in model.files)
-
-
 def _runtime(model: ModelView) -> Iterator[Finding]:
     """``runtime``: the backend's file, which is looked for in the version, the model and the backend's folder."""
     if model.is_ensemble:
@@ -93,12 +91,6 @@ def _runtime(model: ModelView) -> Iterator[Finding]:
     if runtime and runtime not in backends_own and all(file.rsplit("/", 1)[-1] != runtime for file in model.files):
         allowed = f"none, {' or '.join(backends_own)}, or a library of the archive"
         yield at_field(model, "runtime", "runtime", f"runtime {runtime}", allowed)
-
-
-def _transactions(model: ModelView) -> Iterator[Finding]:
-    if model.config.decoupled:
-        # From release 25.03 on /invocations can be told to generate (sagemaker_server.cc); settings refuse that.
-        yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true")
 
 
 # Source: onnxruntime core/graph/model_load_utils.h (ValidateOpsetForDomain) and model.cc; pytorch
@@ -171,16 +163,10 @@ def _torchscript(path: Path, release: TritonRelease) -> Iterator[Finding]:
         yield Finding(file=path, rule="torchscript-version", found=found, allowed=allowed)
     torch = model_formats.torch_of(release)
     held = f"release {release.version} holds {f'PyTorch {torch}' if torch else 'a PyTorch that is UNVERIFIED'}"
-    missing = [each for each in lacking if not _is_there(each, torch)]
+    missing = [each for each in lacking if not model_formats.torch_has(torch, each)]
     if missing:
         found = f"{listing(missing)}, which {model_formats.OLDEST_TORCH} lacks; {held}"
         yield Finding(file=path, rule="torchscript-operator", found=found, allowed="what the release's PyTorch has")
-
-
-def _is_there(operator: str, torch: str | None) -> bool:
-    """Whether a release's PyTorch surely has what 1.13.1 lacks."""
-    since = model_formats.torch_with(operator)
-    return torch is not None and since is not None and not model_formats.is_older(torch, since)
 
 
 def _dali(path: Path, release: TritonRelease) -> Iterator[Finding]:

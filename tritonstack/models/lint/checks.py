@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.lint.backend import check_backend, check_formats
 from tritonstack.models.lint.config import check_name, check_parameters, check_syntax
 from tritonstack.models.lint.engine import check_engine
@@ -97,8 +97,7 @@ def lint_repository(
 
 def refuse_errors(found: Iterable[Finding]) -> None:
     """Raise :class:`InputError` with every error among findings; warnings pass."""
-    if problems := [finding.problem() for finding in found if finding.level == "error"]:
-        raise InputError(problems)
+    refuse([finding.problem() for finding in found if finding.level == "error"])
 
 
 def _sorted(found: Iterator[Finding]) -> tuple[Finding, ...]:
@@ -137,11 +136,6 @@ def _folder_findings(folder: Path, target: Target, archives: Collection[str] | N
             if key not in known:
                 known.add(key)
                 yield placed
-
-
-def view_of(source: ArchiveSource, target: Target) -> RepositoryView:
-    """An archive, for the endpoint that serves it. Raises :class:`InputError` where recipe or overlay are wrong."""
-    return view_source(source, view_folder(source.folder, target))
 
 
 def view_source(source: ArchiveSource, base: RepositoryView) -> RepositoryView:

@@ -72,8 +72,7 @@ def _tensor(model: ModelView, kind: str, tensor: Tensor, bound: EngineTensor) ->
         yield at_line(model, tensor.line, "engine-shape", found, allowed)
         return
     behind = slice(1 if model.is_batched else 0, None)
-    fits = _is_taken if kind == "input" else _is_given
-    if not all(fits(*each) for each in zip(dims, low[behind], high[behind], strict=True)):
+    if not all(_fits(kind, *each) for each in zip(dims, low[behind], high[behind], strict=True)):
         found = f"{what} with dims {list(dims)}"
         yield at_line(model, tensor.line, "engine-shape", found, f"{bounds}, as in the engine")
 
@@ -89,13 +88,9 @@ def _batch(model: ModelView, what: str, tensor: Tensor, bound: EngineTensor) -> 
         yield at_line(model, tensor.line, "engine-batch", found, allowed)
 
 
-def _is_taken(length: int, least: int, most: int) -> bool:
-    return length == -1 or least <= length <= most
-
-
-def _is_given(length: int, least: int, most: int) -> bool:
-    """A length that the configuration leaves free and the engine does not is refused, too."""
-    return least == -1 or least == most == length
+def _fits(kind: str, length: int, least: int, most: int) -> bool:
+    """Of an output, a length that the configuration leaves free and the engine does not is refused, too."""
+    return length == -1 or least <= length <= most if kind == "input" else least == -1 or least == most == length
 
 
 def _integers(view: RepositoryView, model: ModelView) -> Iterator[Finding]:

@@ -119,18 +119,13 @@ def check_files(view: RepositoryView) -> Iterator[Finding]:
                     rule = "notebook-checkpoints" if name == ".ipynb_checkpoints" else "stray-file"
                     found = "what a notebook, an editor or version control left behind"
                     yield Finding(file=path, rule=rule, found=found)
-                elif path.is_symlink() and not _leads_inside(path, root):
+                elif path.is_symlink() and not (path.exists() and path.resolve().is_relative_to(root.resolve())):
                     yield Finding(file=path, rule="link-outside", found=f"a link to {path.readlink()}")
             directories[:] = [name for name in directories if not _is_stray(name)]
 
 
 def _is_stray(name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in STRAY)
-
-
-def _leads_inside(path: Path, root: Path) -> bool:
-    real = Path(os.path.realpath(path))
-    return real.exists() and real.is_relative_to(root.resolve())
 
 
 # Source: core src/model_repository_manager/model_lifecycle.cc (VersionsToLoad, AsyncLoad).

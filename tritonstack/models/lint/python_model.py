@@ -55,7 +55,8 @@ def _program(path: Path) -> Iterator[Finding]:
         line = getattr(error, "lineno", 0) or 0
         yield Finding(file=path, line=line, rule="python-syntax", found=found, allowed="a Python program")
         return
-    bound = _bound(_at_module_level(tree.body)) - _deleted(tree.body)
+    deleted = [target for node in tree.body if isinstance(node, ast.Delete) for target in node.targets]
+    bound = _bound(_at_module_level(tree.body)) - {each.id for each in deleted if isinstance(each, ast.Name)}
     if PYTHON_CLASS not in bound and "*" not in bound | _bound(ast.walk(tree)):
         allowed = f"class {PYTHON_CLASS} with execute(self, requests)"
         yield Finding(file=path, rule="python-class", found=f"no class {PYTHON_CLASS}", allowed=allowed)
@@ -95,12 +96,6 @@ def _at_module_level(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
             continue  # an annotation alone binds nothing
         if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield from _at_module_level(ast.iter_child_nodes(node))
-
-
-def _deleted(body: Iterable[ast.stmt]) -> set[str]:
-    """The names that a module certainly deletes again."""
-    targets = [target for node in body if isinstance(node, ast.Delete) for target in node.targets]
-    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def _bound(nodes: Iterable[ast.AST]) -> set[str]:
@@ -230,6 +225,8 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
     if not path:
         return
     inside = environment_file(model)
+    made = view.recipe.execution_environment if view.recipe else None
+    packed_by_build = made is not None and model.name == view.addressed and made.packed_as == inside
     if inside is None:
         yield from _outside(model, path, entry)
     elif inside in model.files:
@@ -237,7 +234,7 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
         if packed is not None and not _is_archive(packed):
             found, allowed = f"{ENVIRONMENT} {path}, which is no archive", "a .tar.gz as conda-pack makes it"
             yield at_line(model, entry.line, "execution-environment", found, allowed)
-    elif _is_packed_by_build(view, model, inside):
+    elif packed_by_build:
         return
     elif not any(file.startswith(f"{inside}/") for file in model.files):
         found = f"{ENVIRONMENT} {path}, which is not in the archive"
@@ -267,12 +264,6 @@ def _is_archive(path: Path) -> bool:
     with path.open("rb") as stream:
         head = stream.read(_TAR_MARK[0] + len(_TAR_MARK[1]))
     return head.startswith(_MAGIC) or head[_TAR_MARK[0] :] == _TAR_MARK[1]
-
-
-def _is_packed_by_build(view: RepositoryView, model: ModelView, inside: str) -> bool:
-    """Whether the recipe's execution environment is what the file will be."""
-    packed = view.recipe.execution_environment if view.recipe else None
-    return packed is not None and model.name == view.addressed and packed.packed_as == inside
 
 
 _FOLDER = re.compile(r"(?:^|/)lib/python(3\.[0-9]+)/")

@@ -148,22 +148,14 @@ def check_batching(_view: RepositoryView, model: ModelView) -> Iterator[Finding]
     if limit < 0:
         yield at_field(model, "max_batch_size", "max-batch-size", f"max_batch_size: {limit}", "0 or more")
     dynamic = model.config.node.node("dynamic_batching")
-    if dynamic is not None:
-        yield from _dynamic(model, dynamic)
-
-
-def _dynamic(model: ModelView, dynamic: Node) -> Iterator[Finding]:
-    if model.config.max_batch_size == 0:
+    if dynamic is None:
+        return
+    if limit == 0:
         yield at_line(model, dynamic.line, "dynamic-batching", "dynamic_batching with max_batch_size 0")
-    yield from _preferred(model, dynamic)
-
-
-def _preferred(model: ModelView, batcher: Node) -> Iterator[Finding]:
-    limit = max(model.config.max_batch_size, 0)
-    for size in batcher.integers("preferred_batch_size"):
+    for size in dynamic.integers("preferred_batch_size"):
         if not 0 < size <= limit:
-            line = batcher.line_of("preferred_batch_size")
-            allowed = f"1 to max_batch_size, {limit}" if limit else "none: max_batch_size is 0"
+            line = dynamic.line_of("preferred_batch_size")
+            allowed = f"1 to max_batch_size, {limit}" if limit > 0 else "none: max_batch_size is 0"
             yield at_line(model, line, "preferred-batch-size", f"preferred_batch_size {size}", allowed)
 
 
