@@ -9,6 +9,7 @@ from pathlib import Path
 import boto3
 import pytest
 
+from tests.cases import cases
 from tritonstack import extensions, local_aws
 from tritonstack.errors import InputError
 from tritonstack.local_aws import LOCAL_POLL_SECONDS, POLL_SECONDS, is_local, poll_seconds
@@ -41,7 +42,6 @@ def test_without_it_none_runs_and_what_needs_one_says_how_to_install_it(not_inst
         local_aws.require_local_aws()
 
 
-HERE, THERE = "http://127.0.0.1:4566", "https://ssm.example.com"
 CONFIG = """
 [default]
 region = us-east-1
@@ -55,25 +55,7 @@ ssm =
 """
 
 
-@pytest.mark.parametrize(
-    ("variables", "local"),
-    [
-        ({}, False),
-        ({"AWS_ENDPOINT_URL": HERE}, True),
-        ({"AWS_ENDPOINT_URL": "http://localhost:4566"}, True),
-        ({"AWS_ENDPOINT_URL": "http://aws.localhost:4566"}, True),
-        ({"AWS_ENDPOINT_URL": THERE}, False),
-        ({"AWS_ENDPOINT_URL": "https://localhost.example.com"}, False),
-        ({"AWS_ENDPOINT_URL": "http://10.0.0.1:4566"}, False),
-        ({"AWS_ENDPOINT_URL_SSM": HERE}, True),
-        ({"AWS_ENDPOINT_URL_S3": HERE}, False),
-        ({"AWS_ENDPOINT_URL": HERE, "AWS_ENDPOINT_URL_SSM": THERE}, False),
-        ({"AWS_ENDPOINT_URL": HERE, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, False),
-        ({"AWS_PROFILE": "here"}, True),
-        ({"AWS_PROFILE": "one-service"}, True),
-        ({"AWS_PROFILE": "here", "AWS_ENDPOINT_URL_SSM": THERE}, False),
-    ],
-)
+@cases("variables, local")
 def test_the_endpoint_url_decides(
     variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, local: bool
 ) -> None:

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.cases import cases
 from tritonstack.cloudformation.resource_schemas import replacement_rules
 
 # What a change of a property does to its resource: settled from AWS's template reference, not from our data.
 
 
-@pytest.mark.parametrize(
-    ("type_name", "path", "answer"),
-    [
-        # Template reference of each type, "Update requires"; more: tests/review/corpus/settled_by_hand.yaml.
-        ("AWS::SageMaker::EndpointConfig", ("ProductionVariants", 0, "InstanceType"), "yes"),
-        ("AWS::SageMaker::EndpointConfig", ("Tags", "team"), "no"),
-        ("AWS::EC2::VPC", ("InstanceTenancy",), "maybe"),
-        ("AWS::EC2::SecurityGroup", ("SecurityGroupIngress", 0, "CidrIp"), "no"),
-        ("AWS::EC2::SecurityGroup", ("GroupDescription",), "yes"),
-        ("AWS::IAM::Policy", ("PolicyDocument", "Statement", "[Read]", "Action"), "no"),
-    ],
-)
+@cases("type_name, path, answer")
 def test_what_replaces_is_what_the_template_reference_says(
     type_name: str, path: tuple[str | int, ...], answer: str
 ) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
+from pydantic.dataclasses import dataclass
 
+from tests.cases import cases
 from tritonstack.sagemaker_rules import (
     Cooldowns,
     ModelState,
@@ -19,25 +19,14 @@ from tritonstack.sagemaker_rules import (
 LOADING, LOADED, RETIRING, UNLOADING = ModelState
 
 
-@dataclass
+@dataclass(config={"extra": "forbid"})
 class Model:
     name: str
     state: ModelState = LOADED
     in_flight: int = 0
 
 
-@pytest.mark.parametrize(
-    ("oldest_first", "evicted", "retired"),
-    [
-        ([Model("a"), Model("b")], "a", None),
-        ([Model("a", in_flight=1), Model("b")], "b", None),
-        ([Model("a", LOADING), Model("b", UNLOADING), Model("c", in_flight=1)], None, None),
-        ([Model("a", RETIRING, in_flight=1), Model("b", in_flight=1)], None, None),
-        ([Model("a", LOADING), Model("b", in_flight=1), Model("c", in_flight=2)], None, "b"),
-        ([], None, None),
-    ],
-    ids=["the oldest", "none in flight", "one leaves already", "one is retired already", "all busy", "no model"],
-)
+@cases("oldest_first, evicted, retired")
 def test_the_least_recently_used_idle_model_is_evicted_and_only_where_none_is_idle_one_is_retired(
     oldest_first: list[Model], evicted: str | None, retired: str | None
 ) -> None:
@@ -64,18 +53,7 @@ def test_instances_grow_in_proportion_to_the_metric_and_are_rounded_up(
     assert desired_instances(instances, value=value, target=600) == desired
 
 
-@pytest.mark.parametrize(
-    ("more", "fewer", "wanted"),
-    [
-        ([5, None], [2, 3], 5),
-        ([5, 6], [None, None], 6),
-        ([None, None], [2, 3], 3),
-        ([None, None], [2, None], 4),
-        ([3, None], [2, 5], 4),
-        ([None], [], 4),
-    ],
-    ids=["more wins", "the most wins", "the most that agrees", "one disagrees", "no change", "none removes"],
-)
+@cases("more, fewer, wanted")
 def test_any_policy_adds_instances_and_all_must_agree_to_remove_some(
     more: list[int | None], fewer: list[int | None], wanted: int
 ) -> None:

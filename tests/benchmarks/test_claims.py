@@ -7,6 +7,7 @@ import pytest
 from benchmarks.scenarios.claims import Claim, Figure, Interval, Tried, Verdict, median_interval, tried
 from benchmarks.scenarios.table import SCENARIOS
 from tests.benchmarks.measured import measured, way
+from tests.cases import cases
 
 
 def claim(*, by: Figure = Figure.RATE, times: float = 1.0) -> Claim:
@@ -14,24 +15,7 @@ def claim(*, by: Figure = Figure.RATE, times: float = 1.0) -> Claim:
     return Claim(said="new is better", better="new", than="old", by=by, times=times)
 
 
-@pytest.mark.parametrize(
-    ("times", "low", "high", "verdict"),
-    [
-        (1, 1.01, 3, Verdict.HOLDS),
-        (1, 1, 3, Verdict.NO_DIFFERENCE),
-        (1, 0.99, 1.01, Verdict.NO_DIFFERENCE),
-        (1, 0.9, 1, Verdict.NO_DIFFERENCE),
-        (1, 0.9, 0.99, Verdict.FAILS),
-        (2, 2, 2.5, Verdict.HOLDS),
-        (2, 1.99, 2.5, Verdict.OPEN),
-        (2, 1.5, 1.99, Verdict.FAILS),
-        (0.9, 0.9, 0.99, Verdict.HOLDS),
-        (0.9, 0.89, 1.2, Verdict.OPEN),
-        (0.9, 0.7, 0.89, Verdict.FAILS),
-        (2, None, None, Verdict.OPEN),
-        (1, None, None, Verdict.OPEN),
-    ],
-)
+@cases("times, low, high, verdict")
 def test_the_verdict_is_where_the_interval_lies(
     times: float, low: float | None, high: float | None, verdict: Verdict
 ) -> None:

@@ -68,9 +68,6 @@ def test_an_fp32_engine_without_wishes_can_be_built_on_every_gpu_of_every_releas
         assert not engine_problems(engine(precision="fp32"), release=release, gpu=gpu), (release, gpu)
 
 
-WORKSPACE = "--memPoolSize=workspace:14000"
-
-
 @cases("fields, release, options")
 def test_fields_become_the_options_of_the_release(fields: dict[str, Any], release: str, options: list[str]) -> None:
     assert list(engine_options(engine(**fields), release=release, gpu="l4")[: len(options)]) == options

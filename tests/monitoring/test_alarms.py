@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.monitoring.settings_of import DIGITS, ENDPOINTS, EVERYTHING, SINGLE, alarms_of, environment
 from tritonstack.config import Thresholds
 from tritonstack.monitoring.alarms import Alarm, AlarmKind
@@ -89,34 +90,11 @@ def test_an_alarm_says_where_what_and_what_to_do() -> None:
         assert len(alarm.description(runbooks="x" * 300)) <= 1024  # PutMetricAlarm's limit
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "anchor", "changes", "expression", "threshold"),
-    [
-        (
-            DIGITS,
-            "server-errors",
-            {"server_errors": 3, "server_error_percent": 1.0},
-            "IF(errors >= 3, 100 * errors / invocations, 0)",
-            1.0,
-        ),
-        (DIGITS, "latency", {"p99_latency_ms": 250.0}, "microseconds / 1000", 250.0),
-        (
-            DIGITS,
-            "cache-thrashing",
-            {"cache_hit_percent": 80.0, "loading_wait_ms": 500.0},
-            "IF(hit < 0.8 AND wait > 500000, 1, 0)",
-            1,
-        ),
-        (SINGLE, "gpu-memory-nearly-full", {"gpu_memory_percent": 90.0}, "sum / 4", 90.0),
-        (SINGLE, "disk-nearly-full", {"disk_percent": 70.0}, None, 70.0),
-        (DIGITS, "cost-over-budget", {"budget_usd_per_hour": 2.0}, "0.7364 * invocations / share", 2.0),
-        (DIGITS, "no-traffic", {"no_traffic_minutes": 7}, None, 1),
-    ],
-)
+@cases("endpoint, anchor, changes, expression, threshold")
 def test_an_alarm_holds_its_setting_against_its_metric(
-    endpoint: dict[str, Any], anchor: str, changes: dict[str, Any], expression: str | None, threshold: float
+    endpoint: str, anchor: str, changes: dict[str, Any], expression: str | None, threshold: float
 ) -> None:
-    alarm = one(endpoint, anchor, **changes)
+    alarm = one(ENDPOINTS[endpoint], anchor, **changes)
     assert (alarm.series.expression, alarm.threshold) == (expression, threshold)
 
 

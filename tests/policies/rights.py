@@ -12,7 +12,6 @@ _Written = tuple[str, str] | tuple[str, str, dict[str, str]]
 _Rows = list[_Written | list[_Written]]
 
 BUCKET = "arn:aws:s3:::archives"
-TRITON = "arn:aws:ecr:us-east-1:763104351884:repository/sagemaker-tritonserver"
 PLATFORMS = {"e0": "24.09-t4", "e1": "24.09-a10g", "e2": "24.09-t4"}
 """Endpoint → the platform of its archives."""
 

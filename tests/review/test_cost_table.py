@@ -23,7 +23,6 @@ from tritonstack.review.views.wording import COST_COLUMNS, cost_cells, unknown_p
 
 REGION = "us-east-1"
 NOWHERE = "xx-nowhere-1"
-SUBNETS = {"SubnetIds": [{"Ref": "A"}, {"Ref": "B"}]}
 METRIC = {"MetricName": "Invocations", "Namespace": "AWS/SageMaker", "Period": 60}
 
 
@@ -51,18 +50,6 @@ def price(name: str, region: str = REGION) -> float:
     found = service_price(name=name, region=region)
     assert found is not None
     return found.usd / (HOURS_A_MONTH if found.unit == "month" else 1)
-
-
-ALARM, ENDPOINT, POLICY = (
-    "AWS::CloudWatch::Alarm",
-    "AWS::EC2::VPCEndpoint",
-    "AWS::ApplicationAutoScaling::ScalingPolicy",
-)
-ALARMS, INTERFACES = "CloudWatch alarms, by metric", "interface VPC endpoints, by zone"
-
-
-def tracking(**metric: Any) -> dict[str, Any]:
-    return {"TargetTrackingScalingPolicyConfiguration": {"TargetValue": 1, **metric}}
 
 
 @cases("kind, properties, name, quantity, billed")

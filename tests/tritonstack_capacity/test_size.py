@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cases import cases
 from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED, published
 from tritonstack.errors import InputError
 from tritonstack.paths import REPOSITORY
@@ -119,18 +120,7 @@ def test_a_day_decides_which_is_the_cheapest_and_the_cheapest_at_the_load_is_nam
     assert [row["cost_per_day"] for row in plain["rows"]] == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("busy", "peak", "said"),
-    [
-        (
-            330,
-            30_000,
-            "--load, 30000 invocations a minute, is above the busiest hour of --daily-curve, 330: the maximum is for",
-        ),
-        (40_000, 40_000, "the busiest hour of --daily-curve, 40000 invocations a minute, is above --load, 30000"),
-        (30_000, 30_000, ""),
-    ],
-)
+@cases("busy, peak, said")
 def test_the_maximum_is_for_the_greater_of_the_load_and_the_days_busiest_hour(
     busy: int, peak: int, said: str, tmp_path: Path
 ) -> None:

@@ -155,10 +155,9 @@ class Pipelines:
         self._check_connections(declared)
 
     def _check_connections(self, declared: Request) -> None:
-        """Refuse a source whose role may not use its connection: at AWS the first execution fails, here none runs.
+        """Refuse a source whose role may not use its connection: at AWS its execution fails, and here none runs.
 
-        The action is of the service that the connection's ARN names (Developer Tools console guide, "AWS CodeConnections
-        rename").
+        The action is of the service that the connection's ARN names (console guide, "AWS CodeConnections rename").
         """
         for action in declared["stages"][0]["actions"]:
             connection = action.get("configuration", {}).get("ConnectionArn")

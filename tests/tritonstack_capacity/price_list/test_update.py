@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.tritonstack_capacity.price_list.documents import REGION, TYPE, dimension, document, text
 from tritonstack.catalogue.price_file import ListedPrice, PriceFile
 from tritonstack.errors import WorkFailedError
@@ -68,19 +69,7 @@ def read(one: Any) -> HostingProduct | None:
     return read_product(json.dumps(one), region=REGION)
 
 
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        {"component": "Training"},
-        {"component": "hosting"},
-        {"regionCode": "us-east-2"},
-        {"locationType": "AWS Local Zone"},
-        {"usagetype": f"USE1-AsyncInf:{TYPE}"},
-        {"usagetype": f"USE1-Host:{TYPE}.more"},
-        {"usagetype": f"USE1-ReservedHost:{TYPE}"},
-        {"usagetype": "USE1-Host:ml.g4dnxxlarge", "instanceName": TYPE},
-    ],
-)
+@cases("attributes")
 def test_what_no_endpoint_s_instances_are_billed_by_is_left_out(attributes: dict[str, str]) -> None:
     assert read(document(**attributes)) is None
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, problems, read, written
 from tritonstack.config import load_environment
@@ -97,18 +98,7 @@ def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, proje
     assert (own.max_batch, own.copies) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    ("edit", "field", "words"),
-    [
-        (("environment: prod", "environment: prd"), "", "Did you mean prod?"),
-        (("environment: prod", "endpoint: digits"), "endpoint", "digits without an environment"),
-        (("environment: prod", "environment: prod\nendpoint: letters"), "endpoint", "of prod: digits"),
-        (("name: digits-onnx", "name: bert"), "models[0].name", "a model of digits: digits-onnx, digits-ensemble"),
-        (("name: digits-onnx", "name: bert"), "models", "nothing of digits-onnx"),
-        (("disk_mib: 4, ", ""), "models[0].disk_mib", "`tritonstack build --environment NAME`"),
-        (("environment: prod", "environment: prod\ninstance: {count: 20}"), "instance.count", "2 to 8"),
-    ],
-)
+@cases("edit, field, words")
 def test_what_does_not_fit_the_environment_is_refused(
     tmp_path: Path, project: Path, edit: tuple[str, str], field: str, words: str
 ) -> None:
@@ -150,19 +140,7 @@ def test_cold_starts_are_the_median_of_all_results_beyond_a_warm_call(tmp_path: 
     assert kind.load_seconds == pytest.approx(5.0)
 
 
-@pytest.mark.parametrize(
-    ("edit", "field", "words"),
-    [
-        ("cold_results: [none.json]", "", "No such file"),
-        ("cold_results: [t.csv]", "", "results of tritonstack capacity bench"),
-        ("cold_results: [results.json]", "models[1].cold_results[0]", "those of bert: measured_as names one"),
-        ("cold_results: [results.json], measured_as: roberta", "models[1].cold_results[0]", "cold start of roberta"),
-        ("cold_results: [results.json], measured_as: bert, load_seconds: 3", "models[1].load_seconds", "cold_results"),
-        ("cold_seconds: 3, load_seconds: 3", "models[1].load_seconds", "beside cold_seconds"),
-        ("cold_results: results.json", "models[1].cold_results", "a list"),
-        ("cold_results: [7]", "models[1].cold_results[0]", "a text"),
-    ],
-)
+@cases("edit, field, words")
 def test_results_that_tell_nothing_of_the_model_are_refused(tmp_path: Path, edit: str, field: str, words: str) -> None:
     results(tmp_path, cold_result("bert", 4100.0), result("plain", name="roberta"))
     written(tmp_path, "a,b\n", name="t.csv")

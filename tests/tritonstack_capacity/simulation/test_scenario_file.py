@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tritonstack.errors import InputError
 from tritonstack_capacity.simulation.scenario import (
     MIB,
@@ -66,69 +67,7 @@ def test_a_poisson_curve_has_its_rates_and_another_seed_other_calls(tmp_path: Pa
     assert (found.trace.times[:100] != read(tmp_path, text, seed=1).trace.times[:100]).all()
 
 
-WRONG_FIELDS = """\
-instance: {type: ml.g4dn.xlarge, count: 0}
-instance: {type: ml.t2.medium}
-models:
-  - {name: small, zipf: -1, gpu_memory_mib: -1, disk_mib: 1, service: {fixed_ms: 5}}
-  - {name: lost, gpu_memory_mib: 1, manifest: none.json, service: {fixed_ms: no}}
-arrivals: {duration_minutes: 5, process: odd}
-scaling: {minimum: 3, maximum: 2, gpu_utilization: 200}
-routing: nearest
-fleet: 3
-"""
-CONTRADICTIONS = """\
-instance: {type: ml.g4dn.xlarge, region: moon, reserved_gpu_memory_mib: 1000}
-models:
-  - {name: huge, gpu_memory_mib: 20000, disk_mib: 500000, service: {fixed_ms: 5}}
-  - {name: idle, gpu_memory_mib: 1, disk_mib: 1, service: {}}
-  - {name: idle, gpu_memory_mib: 1, service: {fixed_ms: 5}, max_queue_delay_ms: 3}
-arrivals: {duration_minutes: 5, curve: [{minute: 1, per_minute: 1}, {minute: 1, per_minute: 1}], trace: t.csv}
-scaling: {minimum: 3, maximum: 2, concurrency: 1, cpu_utilization: 70}
-warm_up_minutes: 5
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    {
-        "wrong fields": (
-            WRONG_FIELDS,
-            {
-                "instance": "again in line 2",
-                "instance.count": "1 or more",
-                "models[0].zipf": "0 or more",
-                "models[0].gpu_memory_mib": "more than 0",
-                "models[1].manifest": "none.json: No such file or directory",
-                "models[1].service.fixed_ms": "a number",
-                "arrivals.process": '"odd"',
-                "scaling.gpu_utilization": "100 or less",
-                "routing": '"nearest"',
-                "fleet": "the field fleet",
-            },
-        ),
-        "contradictions": (
-            CONTRADICTIONS,
-            {
-                "instance.region": "…, and 28 more",
-                "models[0].gpu_memory_mib": "at most 15384 MiB",
-                "models[0].disk_mib": "the disk for models of ml.g4dn.xlarge",
-                "models[1].name": "a name of its own",
-                "models[1].service": "no time at all",
-                "models[2].name": "a name of its own",
-                "models[2].disk_mib": "a manifest that tells it",
-                "models[2].max_queue_delay_ms": "with max_batch 1",
-                "arrivals": "both a curve and a trace",
-                "arrivals.curve[0].minute": "what holds at the beginning",
-                "arrivals.curve[1].minute": "more than 1, the point before",
-                "scaling.maximum": "2, less than the minimum of 3",
-                "scaling.cpu_utilization": "not the vCPUs",
-                "warm_up_minutes": "less than 5 minutes",
-            },
-        ),
-    }.values(),
-    ids=["wrong fields", "contradictions"],
-)
+@cases("text, expected")
 def test_wrong_fields_are_told_at_once_with_their_lines_and_so_are_contradictions(
     tmp_path: Path, text: str, expected: dict[str, str]
 ) -> None:
@@ -139,18 +78,7 @@ def test_wrong_fields_are_told_at_once_with_their_lines_and_so_are_contradiction
         assert "scenario.yaml:" in found[field]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "field", "words"),
-    [
-        ("per_minute: 600", "per_minute: 0", "arrivals.curve", "one call at least"),
-        ("per_minute: 600", "per_minute: 1000000000", "arrivals.curve", "at most 20,000,000"),
-        ("ml.g4dn.xlarge", "ml.g4dn.12xlarge", "instance.type", "multi-model endpoints take no other"),
-        ("xlarge}", "xlarge, reserved_gpu_memory_mib: 17000}", "instance.reserved_gpu_memory_mib", "less than"),
-        ("count: 3", "count: 9999999", "models[0].count", "1000000 or less"),
-        ("name: large", "name: small-1", "models", "two models called small-1"),
-        ("xlarge}", "xlarge, count: 5}\nscaling: {minimum: 1, maximum: 4, concurrency: 1}", "instance.count", "1 to 4"),
-    ],
-)
+@cases("before, after, field, words")
 def test_what_cannot_be_simulated_is_refused(tmp_path: Path, before: str, after: str, field: str, words: str) -> None:
     assert before in GOOD
     assert words in problems(tmp_path, GOOD.replace(before, after, 1))[field]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
 from tests.tritonstack_capacity.sizing.test_environment_diff import HEAD, change_of, endpoint_text, written
 from tritonstack.config import Environment, Scaling, load_environment
@@ -110,18 +111,9 @@ def test_a_production_endpoint_has_two_instances_at_least(tmp_path: Path) -> Non
     assert "the quietest hour needs no more" in why(quiet, "minimum")
 
 
-@pytest.mark.parametrize(
-    ("scaling", "changed"),
-    [
-        ("invocations_per_instance: 3000, gpu_utilization: 70", {"maximum": 20, "invocations_per_instance": 300}),
-        ("requests_per_second: 4", {"maximum": 20, "requests_per_second": 10}),
-        ("requests_per_second: 10.0", {"maximum": 20}),
-        ("requests_per_second: 4, safety_factor: 0.8", {"maximum": 13, "requests_per_second": 10}),
-        ("gpu_utilization: 70", {"maximum": 20, "requests_per_second": 10, "safety_factor": 0.5}),
-    ],
-)
+@cases("scaling, changed")
 def test_the_targets_form_and_the_factor_stay_as_the_file_has_them(
-    scaling: str, changed: dict[str, float], tmp_path: Path
+    scaling: str, changed: dict[str, int | float], tmp_path: Path
 ) -> None:
     own = f"scaling: {{minimum: 3, maximum: 4, {scaling}}}"
     change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(own)}"))
@@ -200,29 +192,7 @@ def test_without_prices_none_is_the_cheapest_but_a_named_endpoint_needs_none(tmp
     assert target(table, served, endpoint="served0") == ("served0", f"batched on {SMALL}")
 
 
-@pytest.mark.parametrize(
-    ("types", "chosen", "found", "advice"),
-    [
-        ((LARGE, SMALL, LARGE), {}, f"2 endpoints on {LARGE}: served0, served2", "--endpoint NAME"),
-        (
-            (SMALL,),
-            {},
-            f"no endpoint on {LARGE}, the recommended type; there are: served0 on {SMALL}",
-            f"change instance_type to {LARGE} first",
-        ),
-        (
-            ("ml.g5.2xlarge",),
-            {"endpoint": "served0"},
-            "nothing measured on ml.g5.2xlarge",
-            f"change instance_type to {LARGE}",
-        ),
-    ],
-    ids=[
-        "several on the type",
-        "none on it",
-        "not measured",
-    ],
-)
+@cases("types, chosen, found, advice")
 def test_what_no_advice_can_be_written_for_is_refused(
     types: tuple[str, ...], chosen: dict[str, str], found: str, advice: str, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tests.engines.stand_ins import doubling_graph
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
@@ -120,22 +121,7 @@ def test_half_precision_text_numbers_and_booleans_keep_their_type(sagemaker: Any
         assert outputs[f"{name}_out"].tolist() == array.tolist()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('name: "x"', 'name: "z"', "unexpected inference input 'z', allowed inputs are: x"),
-        (
-            'input [ { name: "x" data_type: TYPE_FP32',
-            'input [ { name: "x" data_type: TYPE_INT32',
-            "configuration expects datatype TYPE_INT32 for input 'x', model provides TYPE_FP32",
-        ),
-        (
-            '"y" data_type: TYPE_FP32 dims: [3]',
-            '"y" data_type: TYPE_FP32 dims: [4]',
-            "tensor 'y': the model expects 2 dimensions (shape [-1,3]) but the model configuration specifies ",
-        ),
-    ],
-)
+@cases("old, new, message")
 def test_a_configuration_that_does_not_fit_the_graph_does_not_load(
     sagemaker: Any, graphs: Path, old: str, new: str, message: str
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.tritonstack_local.container.conftest import write_files
 from tritonstack.catalogue import load_catalogue
 from tritonstack_local.container.serve import ServeCommand, ServeExitError, serve_command
@@ -63,20 +64,7 @@ def test_each_variable_becomes_its_flag_once() -> None:
         assert [one for one in argv if one.startswith(flag.rpartition("=")[0] + "=")] == [flag]
 
 
-@pytest.mark.parametrize(
-    ("release", "variables", "flag", "is_there"),
-    [
-        (None, {"LOG_VERBOSE": ""}, "--log-verbose=true", True),
-        (None, {"THREAD_COUNT": ""}, "thread-count", False),
-        (None, {"THREAD_COUNT": "4 --strict-readiness=false"}, "--strict-readiness=false", True),
-        (None, {"DISABLE_MODEL_NAMESPACING": "true"}, "--model-namespacing=true", True),
-        (None, {"DISABLE_MODEL_NAMESPACING": "false"}, "--model-namespacing=false", True),
-        (None, {"DEFAULT_MODEL_NAME": "digits"}, "--load-model", False),
-        ("23.02", {}, "--log-verbose=true", True),
-        ("23.01", {}, "--log-verbose", False),
-        ("23.03", {}, "namespacing", False),
-    ],
-)
+@cases("release, variables, flag, is_there")
 def test_traps_of_the_script_are_kept(
     release: str | None, variables: dict[str, str], flag: str, *, is_there: bool
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.cases import cases
 from tests.environments import needs
 from tritonstack.paths import environment_python
 
@@ -65,20 +66,7 @@ optimization {{ execution_accelerators {{ gpu_execution_accelerator: [ {{ name: 
     assert "tritonstack: auto_mixed_precision has no effect on the CPU (model tf-scale.tar.gz)" in log
 
 
-@pytest.mark.parametrize(
-    ("case", "said"),
-    [
-        (
-            (PRODUCT, '{ name: "product" data_type: TYPE_FP32 dims: [3] }'),
-            "unexpected inference output 'product', allowed outputs are: ",
-        ),
-        (
-            ("input [ {", 'input [ { name: "third" data_type: TYPE_FP32 dims: [1] }, {'),
-            "configuration expects 3 inputs, model provides at most 2",
-        ),
-        (("max_batch_size: 8", 'parameters { key: "TF_INIT_OPS_FILE" value { string_value: "a.json" } }'), "INIT_OPS"),
-    ],
-)
+@cases("case, said")
 def test_a_configuration_that_does_not_suit_the_graph_does_not_load(
     sagemaker: Any, models: Path, case: tuple[str, str], said: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.cases import cases
 from tests.tritonstack_local.emulator.building import (
     ENDLESS,
     ROLE,
@@ -189,19 +190,7 @@ def test_build_times_out_on_the_moved_clock(aws: Emulator, name: str) -> None:
     assert not any(map(alive, pids))
 
 
-@pytest.mark.parametrize(
-    ("request_", "sentence"),
-    [
-        ({"sourceTypeOverride": "GITHUB"}, "source type GITHUB: the local AWS builds from S3 and NO_SOURCE"),
-        ({"environmentTypeOverride": "ARM_CONTAINER"}, "environment type ARM_CONTAINER"),
-        ({"artifactsOverride": {"type": "CODEPIPELINE"}}, "artifacts type CODEPIPELINE"),
-        ({"artifactsOverride": {"type": "S3"}}, "needs a location"),
-        (
-            {"environmentVariablesOverride": [{"name": "S", "value": "s", "type": "SECRETS_MANAGER"}]},
-            "S: SECRETS_MANAGER",
-        ),
-    ],
-)
+@cases("request_, sentence")
 def test_what_is_not_supported_is_refused_by_name(
     aws: Emulator, name: str, request_: dict[str, Any], sentence: str
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.cases import cases
 from tests.tritonstack_local.emulator.running import ROLE, Emulator, config, model
 from tritonstack_local.emulator import request_validation
 from tritonstack_local.emulator.request_validation import RefusedError, coerce, service_model, validate
@@ -49,22 +50,7 @@ def test_misspelt_member_is_reported_with_the_right_one() -> None:
     assert "did you mean Environment?" in _refusal("CreateModel", request)
 
 
-@pytest.mark.parametrize(
-    ("changes", "constraint"),
-    [
-        ({"InitialInstanceCount": "1"}, "must be of type integer"),
-        ({"InitialInstanceCount": True}, "must be of type integer"),
-        ({"InitialInstanceCount": 2**31}, "must be of type integer"),
-        ({"InitialInstanceCount": 1e26}, "must be of type integer"),
-        ({"InitialVariantWeight": float("inf")}, "must be of type float"),
-        ({"VariantName": 7}, "must be of type string"),
-        ({"EnableSSMAccess": "true"}, "must be of type boolean"),
-        ({"RoutingConfig": []}, "must be of type structure"),
-        ({"VariantName": "v" * 64}, "length less than or equal to 63"),
-        ({"InstanceType": "ml.g5.xlarg"}, "near: ml.g5.xlarge"),
-        ({"InitialVariantWeight": -0.5}, "value greater than or equal to 0"),
-    ],
-)
+@cases("changes, constraint")
 def test_wrong_value_is_refused(changes: dict[str, Any], constraint: str) -> None:
     assert constraint in _refusal("CreateEndpointConfig", _config(**changes))
 

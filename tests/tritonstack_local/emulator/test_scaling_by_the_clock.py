@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tests.cases import cases, table
 from tests.tritonstack_local.emulator.cloudwatch.watching import Watching
 from tests.tritonstack_local.emulator.running import PYTHON, REPOSITORY, Emulator, make_config
 from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
@@ -17,32 +18,7 @@ from tests.tritonstack_local.emulator.scaled_variants import Tracked, make_scale
 from tritonstack.config import load_environment
 
 FROM = datetime(2030, 3, 28, tzinfo=UTC)  # a Thursday, three days before Europe's change to summer time
-SCHEDULES: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "once": ({"Schedule": "at(2030-04-01T9:36:00)", "Timezone": "America/New_York"}, ["04-01T13:36"]),
-    "once, in the past": ({"Schedule": "at(2029-04-01T09:36:00)"}, []),
-    "rate": ({"Schedule": "rate(90 minutes)"}, ["03-28T01:30", "03-28T03:00", "03-28T04:30"]),
-    "summer time": (
-        {"Schedule": "cron(0 7 ? * MON-FRI *)", "Timezone": "Europe/Berlin"},
-        ["03-28T06:00", "03-29T06:00", "04-01T05:00"],
-    ),
-    "lists, steps, names": (
-        {"Schedule": "cron(0/30 8,10 1-3 apr ? 2030)"},
-        ["04-01T08:00", "04-01T08:30", "04-01T10:00"],
-    ),
-    "last day": ({"Schedule": "cron(30 6 L * ? *)"}, ["03-31T06:30", "04-30T06:30", "05-31T06:30"]),
-    "nearest weekday": ({"Schedule": "cron(0 0 1W 5/1 ? *)"}, ["05-01T00:00", "06-03T00:00", "07-01T00:00"]),
-    "last Friday": ({"Schedule": "cron(0 0 ? * 6L *)"}, ["03-29T00:00", "04-26T00:00", "05-31T00:00"]),
-    "second Tuesday": ({"Schedule": "cron(0 0 ? * TUE#2 *)"}, ["04-09T00:00", "05-14T00:00", "06-11T00:00"]),
-    "never": ({"Schedule": "cron(0 0 30 2 ? *)"}, []),
-    "from a start to an end": (
-        {
-            "Schedule": "cron(0 0 * * ? *)",
-            "StartTime": FROM.timestamp() + 30.5 * 3600,
-            "EndTime": FROM.timestamp() + 60 * 3600,
-        },
-        ["03-29T06:30", "03-30T00:00"],
-    ),
-}
+SCHEDULES = table(__file__, "schedules", dict[str, tuple[dict[str, Any], list[str]]])
 
 
 def test_a_schedule_means_these_moments() -> None:
@@ -62,20 +38,7 @@ def test_a_schedule_means_these_moments() -> None:
     assert found == {name: expected for name, (_, expected) in SCHEDULES.items()}
 
 
-@pytest.mark.parametrize(
-    ("schedule", "zone", "words"),
-    [
-        ("every morning", "UTC", "at(yyyy-mm-ddThh:mm:ss), rate(5 minutes)"),
-        ("at(tomorrow)", "UTC", "tomorrow"),
-        ("rate(5 weeks)", "UTC", "rate(5 minutes), of hours or days"),
-        ("cron(0 7 * * ?)", "UTC", "minutes hours day-of-month month day-of-week year"),
-        ("cron(0 7 * * MON *)", "UTC", "exactly one of the two days is ?"),
-        ("cron(0 7 ? * ? *)", "UTC", "exactly one of the two days is ?"),
-        ("cron(0 24 ? * MON *)", "UTC", "Hours: 0 to 23"),
-        ("cron(0 7 ? * FRI-MON *)", "UTC", "Day-of-week: 1 to 7, in rising order"),
-        ("cron(0 7 ? * MON *)", "Mars/Olympus", "Mars/Olympus: no time zone"),
-    ],
-)
+@cases("schedule, zone, words")
 def test_what_is_no_schedule_is_refused_with_the_field(
     aws: Emulator, name: str, schedule: str, zone: str, words: str
 ) -> None:

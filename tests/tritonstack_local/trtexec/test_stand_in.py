@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.engines.stand_ins import doubling_graph, quantised_graph
 from tritonstack.catalogue.options import trtexec_options, trtexec_table
 from tritonstack.models.marked_plan import is_marked, read_header
@@ -155,24 +156,10 @@ def test_shapes_are_read_back_whatever_the_inputs_are_called(shapes: dict[str, l
     assert parsed.shapes("--shapes") == {name: tuple(shape) for name, shape in shapes.items()}
 
 
-CALIBRATION = "TRT-100400-EntropyCalibration2\nx: 3c010a14\n"
 STEPS = ["--shapes=x:1x3", "--skipInference"]
 
 
-@pytest.mark.parametrize(
-    ("tensorrt", "options", "is_quantised", "cache", "said"),
-    [
-        ("10.4.0", ["--int8"], False, CALIBRATION, ""),
-        ("10.4.0", ["--int8"], True, None, ""),
-        ("10.4.0", ["--stronglyTyped"], True, None, ""),
-        ("11.0", [], True, None, ""),
-        ("10.4.0", ["--fp16"], True, None, "int8 is not configured in the builder"),
-        ("11.0", ["--int8"], True, None, "Unknown option: --int8"),
-        ("10.4.0", ["--int8"], False, "TRT-8601-EntropyCalibration2\n", "does not match calibrator algorithm type"),
-        ("10.4.0", ["--int8"], False, "TRT-100400-MinMaxCalibration\n", "does not match calibrator algorithm type"),
-        ("8.6.1", ["--int8"], False, CALIBRATION, "does not match calibrator algorithm type"),
-    ],
-)
+@cases("tensorrt, options, is_quantised, cache, said")
 def test_int8_is_built_and_refused_as_by_trtexec_of_the_version(  # noqa: PLR0917
     tmp_path: Path, tensorrt: str, options: list[str], is_quantised: bool, cache: str | None, said: str
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.cases import cases
 from tests.tritonstack_local.emulator.cloudwatch.watching import Watching
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import Criteria, evaluate
 
@@ -146,29 +147,7 @@ def test_the_reason_names_the_points_that_decided(watching: Watching) -> None:
     assert alarm["StateTransitionedTimestamp"] == alarm["StateUpdatedTimestamp"]
 
 
-DIMENSION = {"Name": "A", "Value": "b"}
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"Statistic": None}, "Exactly one of Statistic and ExtendedStatistic"),
-        ({"ExtendedStatistic": "p99"}, "Exactly one of Statistic and ExtendedStatistic"),
-        ({"Period": 45}, "Period 45 is not valid"),
-        ({"Period": None}, "Period is required"),
-        ({"MetricName": None}, "MetricName is required"),
-        ({"EvaluationPeriods": None}, "EvaluationPeriods is required"),
-        ({"EvaluationPeriods": 1441}, "more than 86400 seconds"),
-        ({"EvaluationPeriods": 169, "Period": 3600}, "more than 604800 seconds"),
-        ({"DatapointsToAlarm": 2}, "DatapointsToAlarm must not be greater"),
-        ({"Threshold": None}, "Threshold is required"),
-        ({"ComparisonOperator": None}, "ComparisonOperator is required"),
-        ({"AlarmActions": ["nobody"]}, "Invalid arn syntax in AlarmActions: nobody"),
-        ({"Dimensions": [DIMENSION, DIMENSION]}, "Dimension A is given more than once"),
-        ({"AlarmName": "L\u00e4rm"}, "only ASCII"),
-        ({"Tags": [{"Key": "aws:mine", "Value": "x"}]}, "must not start with"),
-    ],
-)
+@cases("changed, words")
 def test_alarms_on_a_metric_that_cannot_be_are_refused(watching: Watching, changed: dict[str, Any], words: str) -> None:
     with pytest.raises(ClientError, match=words) as refusal:
         watching.put(**changed)

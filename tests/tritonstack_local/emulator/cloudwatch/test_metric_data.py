@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.cases import cases
 from tests.tritonstack_local.emulator.cloudwatch.watching import PERIOD, Watching
 
 OLD, NEW = {"EndpointName": "e", "VariantName": "old"}, {"EndpointName": "e", "VariantName": "new"}
@@ -88,18 +89,7 @@ def test_statistics_agree_with_get_metric_statistics(calls: Watching) -> None:
     assert [point["Timestamp"].timestamp() for point in simple] == [calls.told_start - 180, calls.told_start - 120]
 
 
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ({"Id": "e1", "Expression": "m1 +"}, "Error in expression 'e1': 'm1 .' is not metric math"),
-        ({"Id": "e1", "Expression": "m7"}, "Undefined variable m7"),
-        ({"Id": "e1", "Expression": "PERIOD(m1)"}, "its result is a number"),
-        ({"Id": "e1", "Expression": "e1"}, "in a circle"),
-        ({"Id": "m1", "Expression": "m1"}, "used more than once"),
-        ({"Id": "E1", "Expression": "m1"}, "The Id E1 is not valid"),
-        ({"Id": "e1"}, "either an Expression or a MetricStat"),
-    ],
-)
+@cases("query, words")
 def test_invalid_expressions_are_refused(calls: Watching, query: dict[str, Any], words: str) -> None:
     with pytest.raises(ClientError, match=words) as refusal:
         ask(calls, query, calls.query("m1", "Calls", of=OLD))
