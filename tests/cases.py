@@ -19,7 +19,7 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 @functools.cache
 def _tables(file: str) -> Mapping[str, Any]:
-    """The tables of the YAML file beside a module, by name."""
+    """The tables of the YAML file beside a module, by name; ``shared`` holds anchors alone."""
     document = read_yaml(Path(file).with_suffix(".yaml"))
     assert document.repeated == [], f"{file}: these keys stand twice in its YAML file"
     assert isinstance(document.value, dict)
@@ -41,17 +41,23 @@ def cases(columns: str) -> Callable[[Test], Test]:
 
     A row is a list, or the value alone where there is one column. Rows in a mapping have its keys as ids, those in a
     list the ids that pytest makes of their values.
+
+    Raises:
+        ValueError: a row has more or fewer values than columns, or one of another type.
     """
     names = columns.split(", ")
 
     def decorate(test: Test) -> Test:
         hints = get_type_hints(test)
         rows = _tables(test.__code__.co_filename)[test.__name__]
-        keyed = rows.items() if isinstance(rows, dict) else ((None, row) for row in rows)
         read = []
-        for key, row in keyed:
-            values = zip(names, row if len(names) > 1 else [row], strict=True)
-            read.append(pytest.param(*(read_as(hints[name], value) for name, value in values), id=key))
+        for key, row in rows.items() if isinstance(rows, dict) else enumerate(rows):
+            try:
+                values = zip(names, row if len(names) > 1 else [row], strict=True)
+                typed = [read_as(hints[name], value) for name, value in values]
+            except ValueError as error:
+                raise ValueError(f"row {key} of {test.__name__}, columns {columns}: {error}") from None
+            read.append(pytest.param(*typed, id=key if isinstance(key, str) else None))
         marked: Test = pytest.mark.parametrize(names if len(names) > 1 else columns, read)(test)
         return marked
 

@@ -16,7 +16,7 @@ from tritonstack.sagemaker_rules import (
     wanted_instances,
 )
 
-LOADING, LOADED, RETIRING, UNLOADING = ModelState
+LOADING, LOADED, RETIRING, _ = ModelState
 
 
 @dataclass(config={"extra": "forbid"})

@@ -9,22 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tritonstack.catalogue import dns_suffix, load_catalogue
 from tritonstack.catalogue.releases import propose_host_ami
 
 CATALOGUE = load_catalogue()
 
 
-@pytest.mark.parametrize(
-    ("release", "region", "uri"),
-    [
-        ("24.09", "us-east-1", "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"),
-        ("23.10", "us-east-1", "785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:23.10-py3"),
-        ("24.09", "cn-north-1", "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn/sagemaker-tritonserver:24.09-py3"),
-        ("23.10", "cn-north-1", "472730292857.dkr.ecr.cn-north-1.amazonaws.com.cn/sagemaker-tritonserver:23.10-py3"),
-        ("26.05", "af-south-1", "626614931356.dkr.ecr.af-south-1.amazonaws.com/sagemaker-tritonserver:26.05-py3"),
-    ],
-)
+@cases("release, region, uri")
 def test_both_generations_of_images_are_found_with_the_partitions_suffix(release: str, region: str, uri: str) -> None:
     assert CATALOGUE.image_uri(release=release, region=region) == uri
 
@@ -60,17 +52,7 @@ def test_a_release_that_is_not_known_has_the_facts_of_the_one_before_it(
     assert all(each.taken_from is None for each in CATALOGUE.releases.values())
 
 
-@pytest.mark.parametrize(
-    ("release", "has", "has_not"),
-    [
-        ("24.09", {"CVE-2025-23310", "CVE-2024-53880", "sagemaker-load-unload-race"}, {"CVE-2024-0116"}),
-        ("25.09", {"CVE-2025-33201", "CVE-2026-24207", "sagemaker-list-lock"}, {"CVE-2025-23310", "CVE-2025-23316"}),
-        ("26.05", {"CVE-2026-47627", "sagemaker-invoke-restriction"}, {"sagemaker-path-traversal", "CVE-2026-24207"}),
-        ("26.07", {"sagemaker-cross-model"}, {"CVE-2026-16497"}),
-        ("22.08", set(), {"CVE-2024-0087"}),
-        ("30.01", set(), {"sagemaker-url-validation"}),
-    ],
-)
+@cases("release, has, has_not")
 def test_the_vulnerabilities_of_a_release_are_those_that_a_later_one_fixes(
     release: str, has: set[str], has_not: set[str]
 ) -> None:

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cases import cases
 from tests.models.folders import CONFIG, write, write_double
 from tritonstack.cli import lint
 from tritonstack.cli.lint import explain_command as command
@@ -148,17 +149,7 @@ def test_a_release_with_known_vulnerabilities_is_warned_of_once_where_the_enviro
     assert not_read == ["release-not-read"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--release", "19.01"), "19.01"),
-        (("--instance-type", "ml.g4dn.tiny"), "ml.g4dn.tiny"),
-        (("--environment", "test", "--release", "24.09"), "beside --release"),
-        (("--environment", "gone"), "gone.yaml"),
-        (("--environment", "test", "elsewhere"), "elsewhere"),
-        (("elsewhere",), "no such folder"),
-    ],
-)
+@cases("arguments, said")
 def test_what_cannot_be_checked_is_refused(project: Path, arguments: tuple[str, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
         _run(*arguments)

@@ -72,16 +72,7 @@ def test_the_result_says_what_built_it_and_the_files_digests(built: tuple[Step, 
         assert (one["bytes"], one["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
 
 
-@pytest.mark.parametrize(
-    ("machine", "said"),
-    [
-        ({"tensorrt": "10.3.0"}, ["Triton 24.09 with TensorRT 10.4", "is TensorRT 10.3.0"]),
-        ({"tensorrt": "10.13.3", "planned": ["10.1"]}, ["TensorRT 10.1,", "is TensorRT 10.13.3"]),
-        ({"gpu": "T4", "compute_capability": "7.5"}, ["A10G (compute capability 8.6)", "NVIDIA T4", "7.5"]),
-        ({"gpu": "A10"}, ["planned for A10G", "NVIDIA A10 "]),
-        ({"compute_capability": "8.9"}, ["compute capability 8.6", "compute capability 8.9"]),
-    ],
-)
+@cases("machine, said")
 def test_another_machine_than_planned_is_refused_before_anything_is_built(
     tmp_path: Path, machine: dict[str, Any], said: list[str]
 ) -> None:
@@ -256,17 +247,7 @@ def test_an_image_without_trtexec_is_refused_with_the_places(tmp_path: Path) -> 
     assert "looked in /usr/src/tensorrt/bin/trtexec, /usr/src/bin/trtexec, PATH" in step.result["reason"]
 
 
-@pytest.mark.parametrize(
-    ("banner", "version"),
-    [
-        ("&&&& RUNNING TensorRT.trtexec [TensorRT v8401] # trtexec --onnx=a", "8.4.1"),
-        ("&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec", "8.6.1"),
-        ("&&&& RUNNING TensorRT.trtexec [TensorRT v100300] [b17] # trtexec", "10.3.0"),
-        ("&&&& RUNNING TensorRT.trtexec [TensorRT v101303] [b9] # trtexec", "10.13.3"),
-        ("&&&& RUNNING TensorRT.trtexec [TensorRT v11.1.0.106] [b48] # trtexec", "11.1.0"),
-        ("trtexec: not found", None),
-    ],
-)
+@cases("banner, version")
 def test_the_version_is_read_from_trtexecs_first_line(banner: str, version: str | None) -> None:
     assert version_in(banner) == version
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.config.environment_file import write_environment
 from tests.engines.engine_environments import T4, served_engines, write_models
 from tests.models.folders import write, write_double
@@ -129,17 +130,7 @@ def document(**changes: Any) -> str:
     return json.dumps({name: value for name, value in {**plain, **changes}.items() if value != "gone"})
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"region": "gone"}, ["region"]),
-        ({"more": 1}, ["more"]),
-        ({"schema": 2}, ["schema", "found:   2"]),
-        ({"archives": [{"model": "Bert", "digest": "x"}]}, ["archives[0].model", "archives[0].digest"]),
-        ({"archives": [{"model": "a", "digest": "0" * 16}] * 2}, ["archives", "each archive once, not a twice"]),
-        ({"parallel_engines": 0, "size": "huge"}, ["parallel_engines", "size", "'full' or 'tiny'"]),
-    ],
-)
+@cases("changes, said")
 def test_a_wrong_document_is_refused_with_its_fields(changes: dict[str, Any], said: list[str]) -> None:
     with pytest.raises(InputError) as refused:
         read_order(document(**changes), file="s3://bucket/order.json")
@@ -164,16 +155,7 @@ def sources(*folders: str) -> list[ArchiveSource]:
     return [source for folder in folders for source in archives_of(MODELS / folder)]
 
 
-@pytest.mark.parametrize(
-    ("folder", "further"),
-    [
-        ("digits-onnx", ()),
-        ("resnet50-tensorrt", ("torch",)),
-        ("resnet50-torchscript", ("torch",)),
-        ("t5-python", ("torch",)),
-        ("inception-ensemble", ("dali", "torch")),
-    ],
-)
+@cases("folder, further")
 def test_the_environments_are_those_that_exports_and_proofs_run_in(folder: str, further: tuple[str, ...]) -> None:
     assert build_environments(sources(folder)) == (*ALWAYS, *further)
 

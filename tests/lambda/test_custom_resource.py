@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
+
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.builds_world")
 calling: Any = importlib.import_module("tests.lambda.calling")
@@ -145,17 +147,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_no_error(listener: Any) -> 
     respond(dict, ResponseURL=f"{listener.url}/answer")
 
 
-@pytest.mark.parametrize(
-    ("name", "module"),
-    [
-        ("activation", "lambda.activation.deployment"),
-        ("bucket_emptying", "boto3"),
-        ("endpoint_log", "boto3"),
-        ("model_builds", "lambda.model_builds.order"),
-        ("scaling", "lambda.scaling.deployment"),
-        ("verification", "lambda.verification.verification"),
-    ],
-)
+@cases("name, module")
 def test_a_module_that_cannot_be_imported_is_reported_to_cloudformation(
     answers: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, name: str, module: str
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from tests.cases import cases
 from tritonstack.client.body import BINARY_PREFIX, encode
 from tritonstack.models.sample import READY_REQUEST
 
@@ -85,31 +86,12 @@ def compared(expected: Any, found: Any, *, datatype: str = "FP32", tolerance: fl
     samples.compare(told, {"y": output}, tolerance=tolerance)
 
 
-@pytest.mark.parametrize(
-    ("datatype", "expected", "found"),
-    [
-        ("FP32", [1.0, 2.0], [1.09, 1.95]),
-        ("FP32", [float("inf")], [float("inf")]),
-        ("INT64", [3], [3]),
-        ("BOOL", [True, False], [True, False]),
-        ("FP32", [], []),
-    ],
-)
+@cases("datatype, expected, found")
 def test_what_is_within_the_tolerance_is_right(datatype: str, expected: Any, found: Any) -> None:
     compared(expected, found, datatype=datatype)
 
 
-@pytest.mark.parametrize(
-    ("datatype", "expected", "found", "said"),
-    [
-        ("FP32", [[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.2, 5.0]], r"y\[1, 0\]: 3 expected, 3\.2 found.*2 of 4"),
-        ("FP32", [1.0], [float("inf")], r"y\[0\]: 1 expected, inf found"),
-        ("FP32", [float("inf")], [float("-inf")], "inf expected, -inf found"),
-        ("FP32", [1.0], [float("nan")], r"y\[0\]: a number expected, NaN found"),
-        ("INT64", [3, 4], [3, 5], r"y\[1\]: 4 expected, 5 found; 1 of 2"),
-        ("FP32", [1.0, 2.0], [1.0], r"shape \[2\] expected, \[1\] found"),
-    ],
-)
+@cases("datatype, expected, found, said")
 def test_what_differs_is_told_with_its_place(datatype: str, expected: Any, found: Any, said: str) -> None:
     with pytest.raises(samples.VerificationError, match=said):
         compared(expected, found, datatype=datatype)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.monitoring.settings_of import DIGITS, PROJECTS, environment
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import Graph
@@ -89,17 +90,7 @@ def test_a_graph_with_data_is_drawn_with_its_figures() -> None:
     assert "<td>4</td><td>2.33</td><td>4</td>" in found
 
 
-@pytest.mark.parametrize(
-    ("key", "local", "words"),
-    [
-        ("gpu", True, "the local AWS runs on the CPU"),
-        ("archives_ends", True, "No build ended"),
-        ("unloading", True, "No model was unloaded"),
-        ("latency", True, "while requests come"),
-        ("gpu", False, "instances write this metric every minute"),
-        ("archives_ends", False, "No build ended"),
-    ],
-)
+@cases("key, local, words")
 def test_a_graph_without_data_says_why(key: str, local: bool, words: str) -> None:
     found = figure(drawn(local=local), key)
     assert 'data-points="0"' in found

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.review.projects import commit, git
-from tests.review.releases import A10G, T4, A, B, C, dev, release_stack
+from tests.review.releases import T4, A, B, C, dev, release_stack
 from tritonstack.review import models
 from tritonstack.review.document import ModelEntry
 from tritonstack.review.models import ModelFolders, ModelKind, committed_releases, model_changes
@@ -59,17 +60,7 @@ MOVES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("to", "dependency", "rebuilt"),
-    [
-        (A10G, "none", False),
-        (A10G, "engine", True),
-        (A10G, "python", False),
-        ("24.11-t4", "none", False),
-        ("24.11-t4", "python", True),
-        (A10G, None, None),
-    ],
-)
+@cases("to, dependency, rebuilt")
 def test_another_platform_moves_every_model_and_rebuilds_what_depends_on_it(
     to: str, dependency: str | None, rebuilt: bool | None
 ) -> None:

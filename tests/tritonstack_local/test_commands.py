@@ -25,9 +25,9 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(root, list(arguments))
 
 
-def up() -> Result:
+def up(*options: str) -> Result:
     """``tritonstack local up`` on free ports."""
-    return run("local", "up", "--port", "0", "--runtime-port", "0")
+    return run("local", "up", "--port", "0", "--runtime-port", "0", *options)
 
 
 def test_up_status_and_down_print_where_it_listens_what_is_there_and_that_it_stopped(parts: FakeParts) -> None:
@@ -36,6 +36,7 @@ def test_up_status_and_down_print_where_it_listens_what_is_there_and_that_it_sto
     assert started.exit_code == 0
     assert f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}" in started.stderr
     assert f"up already: {aws.emulator_url}" in up().stdout
+    assert "IAM stays on; to start without it: tritonstack local down" in up("--no-iam").stdout
     shown = run("local", "status").stdout
     assert "no endpoint is deployed" in shown
     assert "IAM" not in shown, "nothing was denied"
@@ -52,7 +53,7 @@ def test_permissions_are_enforced_and_recorded_unless_it_is_started_without_whic
     parts: FakeParts, option: list[str], enforced: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRITONSTACK_IAM_RECORDS", "records")
-    started = run("local", "up", "--port", "0", "--runtime-port", "0", *option)
+    started = up(*option)
     assert ("IAM is switched off: every request is allowed" in started.stderr) is (enforced == "off")
     given = [each.environ() for each in parts.processes()]
     assert [each["TRITONSTACK_IAM"] for each in given] == [enforced] * 2

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 
+from tests.cases import cases
 from tests.models.folders import write
 from tritonstack_local.commands.dev import Stamps, Watch, answer_lines, stamps_of
 
@@ -49,20 +49,7 @@ def test_sources_are_watched_and_not_what_editors_leave(tmp_path: Path) -> None:
     assert {path.name for path in found} == {"local.yaml", "model.py"}
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "lines"),
-    [
-        ({"y": [5.0]}, {"y": [7.5]}, ["y  [5] → [7.5]"]),
-        ({"y": [5.0]}, {"y": [5.0]}, ["y  [5], as before"]),
-        ("nothing was released before", {"y": [5.0]}, ["before: nothing was released before", "y  [5]"]),
-        (
-            {"p": [0.0, 1, 2, 3, 4]},
-            {"p": [0.0, 1, 2, 3, 9]},
-            ["p  [0, 1, 2, 3, … [5]] → [0, 1, 2, 3, … [5]], largest difference 5"],
-        ),
-        ({"y": [5.0]}, {"z": [1.0]}, ["z  [1]"]),
-    ],
-)
+@cases("before, now, lines")
 def test_each_output_stands_beside_the_one_before(
     before: dict[str, list[float]] | str, now: dict[str, list[float]], lines: list[str]
 ) -> None:

@@ -47,6 +47,8 @@ def up(*, port: int, runtime_port: int, no_iam: bool) -> None:
     aws = find_local_aws()
     if aws is not None:
         click.echo(f"The local AWS is up already: {aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
+        if no_iam and aws.iam()["enforced"]:
+            click.echo("IAM stays on; to start without it: tritonstack local down, then tritonstack local up --no-iam")
         return
     steps = Steps()
     with steps.step("start the local AWS") as step:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tests.models.folders import places_in
 from tritonstack.errors import InputError
@@ -40,17 +41,7 @@ def addition(tmp_path: Path, *inputs: str) -> Addition:
     return Addition(name="net", model="net", kind="python", description="A net.", models=(model,))
 
 
-@pytest.mark.parametrize(
-    ("tensor", "option", "fields"),
-    [
-        ("x:FP32:N,3,8,8", "image", {"input": "x", "encoding": "pixels", "crop": 8, "layout": "nchw"}),
-        ("x:FP16:N,8,8,3", "image", {"input": "x", "encoding": "pixels", "crop": 8, "layout": "nhwc"}),
-        ("x:BYTES:N,1", "image", {"input": "x", "encoding": "file-bytes"}),
-        ("x:BYTES:N,1", "text", {"encoding": "utf8", "input": "x"}),
-        ("x:INT32:N,M", "tokens", {"encoding": "tokens", "tokenizer": "tokenizer.json", "ids": "x"}),
-        ("x:INT64:N,6", "tokens", {"encoding": "tokens", "tokenizer": "tokenizer.json", "ids": "x", "length": 6}),
-    ],
-)
+@cases("tensor, option, fields")
 def test_the_adapter_follows_from_the_input(tmp_path: Path, tensor: str, option: str, fields: dict[str, Any]) -> None:
     tokenizer = write_tokenizer(tmp_path / "words.json") if option == "tokens" else None
     options = AddOptions(

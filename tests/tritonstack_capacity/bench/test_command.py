@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cases import cases
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack.errors import InputError
 from tritonstack_capacity.bench.document import BenchDocument
@@ -32,17 +33,7 @@ ANALYSER = ("digits", "--generator", "perf-analyzer")
 BY_CLIENT = ("--warm-up", "30", "--timeout", "5", "--rounds", "7", "--seed", "3")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        (("--cloud", "-e", "prod", "--users", "4", "--seed", "1"), "--users, --seed"),
-        (("--gate", "results", "--local"), "--local"),
-        (("--cloud", "-e", "prod", "--gate", "results"), "--gate"),
-        (("digits", "--phase", "1:60", "--rounds", "4", "--seconds", "3"), "--seconds, --rounds"),
-        (("digits", "--arrivals", "even"), "--arrivals"),
-        ((*ANALYSER, *BY_CLIENT, "--output", "y"), "--warm-up, --rounds, --output, --timeout, --seed"),
-    ],
-)
+@cases("arguments, field")
 def test_options_that_would_be_ignored_are_refused(arguments: tuple[str, ...], field: str) -> None:
     assert refused(*arguments)[0] == field
 
