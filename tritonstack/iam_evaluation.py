@@ -74,7 +74,7 @@ def evaluate(request: Request, policies: Policies) -> Decision:
     Raises:
         ValueError: a policy that IAM refuses, or that the guide does not say how to evaluate.
     """
-    context = {key.lower(): (each,) if isinstance(each, str) else each for key, each in request.context.items()}
+    context = _values(request)
     applied = {kind: getattr(policies, kind.name.lower()) for kind in PolicyKind}
     found = {
         kind: tuple(each for each in statements if _applies(each, kind, request, context))
@@ -86,6 +86,21 @@ def evaluate(request: Request, policies: Policies) -> Decision:
             return Decision(allowed=False, explicit_deny=True, kind=kind, statements=denying)
     kind, allowing = _allowing(request, found, resource_must_allow=policies.resource_must_allow)
     return Decision(allowed=allowing is not None, explicit_deny=False, kind=kind, statements=allowing or ())
+
+
+def matching_patterns(statement: Statement, request: Request) -> tuple[list[str], list[str]]:
+    """The patterns of ``Action``, and those of ``Resource``, that match in a statement that applies to a request.
+
+    Where one alone does, the statement would not apply without it.
+    """
+    context = _values(request)
+    actions = [each for each in listed(statement.get("Action", ())) if _is_action(each, request.action)]
+    resources = listed(statement.get("Resource", ()))
+    return actions, [each for each in resources if _like(_filled(each, context), request.resource)]
+
+
+def _values(request: Request) -> _Context:
+    return {key.lower(): (each,) if isinstance(each, str) else each for key, each in request.context.items()}
 
 
 def _allowing(

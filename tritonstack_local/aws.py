@@ -18,8 +18,7 @@ from botocore.config import Config
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import LocalPaths
 from tritonstack_local import REGION
-from tritonstack_local.processes import ProcessRecord, log_tail
-from tritonstack_local.record import read_record
+from tritonstack_local.processes import ProcessRecord, log_tail, read_record
 
 EMULATOR_PORT = 4566
 RUNTIME_PORT = 4567
@@ -84,28 +83,26 @@ class LocalAws:
 
     def iam(self) -> dict[str, Any]:
         """What was denied, and what each role used of its permissions. Raises WorkFailedError: nothing answers."""
-        try:
-            document: dict[str, Any] = json.loads(read_url(f"{self.emulator_url}/_tritonstack/iam"))
-            return document
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise WorkFailedError(
-                f"the local AWS does not answer at {self.emulator_url}: {error}\n  its log: {self.emulator.log}"
-            ) from error
+        return _document(f"{self.emulator_url}/_tritonstack/iam", self.emulator)
 
     def runtime_status(self) -> dict[str, Any]:
         """The runtime's own account of its endpoints, fleets and loaded models.
 
         Raises WorkFailedError: the runtime does not answer.
         """
-        try:
-            status: dict[str, Any] = json.loads(read_url(f"{self.runtime_url}/_tritonstack/status"))
-            return status
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise WorkFailedError(
-                f"the local runtime does not answer at {self.runtime_url}: {error}\n"
-                "  do:      tritonstack local down, tritonstack local up, tritonstack local deploy\n"
-                f"  its log: {self.runtime.log}"
-            ) from error
+        return _document(f"{self.runtime_url}/_tritonstack/status", self.runtime)
+
+
+def _document(url: str, part: ProcessRecord) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(read_url(url))
+        return document
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise WorkFailedError(
+            f"the local AWS does not answer at {url}: {error}\n"
+            "  do:      tritonstack local down, tritonstack local up, tritonstack local deploy\n"
+            f"  its log: {part.log}"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,6 @@ class LocalSession:
     aws: LocalAws
 
     def client(self, service_name: str, *, config: Config | None = None) -> Any:
-        """A boto3 client."""
         return self.aws.client(service_name, config=config)
 
 

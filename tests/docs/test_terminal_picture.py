@@ -5,19 +5,17 @@ from __future__ import annotations
 import io
 import re
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 from rich.console import Console
 
 from scripts.documentation.terminal_picture import COLUMNS, COMMANDS, OWN_MODEL, PICTURE, RECORDING, own_model_commands
 from tests.docs.shell_commands import commands, problem
 from tests.e2e.project import REPOSITORY
-from tritonstack.client.body import Body
+from tritonstack.client import Answer
 from tritonstack_local.commands.demo import Request, Row, table_of
 
 AGAIN = "record it anew: python -m scripts.documentation.terminal_picture says how"
 TEXT = (REPOSITORY / RECORDING).read_text(encoding="utf-8")
-BODY = Body(content=b"", content_type="")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -33,7 +31,7 @@ def test_the_recorded_table_is_as_the_demo_prints_it_now() -> None:
     found = re.findall(r"^(digits-\w+) +(\d+) +([\d.]+) +(\S+) +(\S+)\n(\S+)\n(.+)$", TEXT, flags=re.MULTILINE)
     rows = [
         Row(
-            request=Request(endpoint="local-digits", model=model, target_model=target, body=BODY, file=Path("x.json")),
+            request=Request(endpoint="local-digits", model=model, target_model=target, send=no_answer, file=""),
             answer=answer.strip(),
             cold_ms=float(cold),
             warm_ms=float(warm),
@@ -60,6 +58,11 @@ def test_the_recorded_commands_are_those_of_the_page() -> None:
     text = (REPOSITORY / OWN_MODEL).read_text(encoding="utf-8")
     assert typed(text) == own_model_commands(), AGAIN
     assert re.search(r"^label +.*INT64|│ label +│ INT64", text, flags=re.MULTILINE), "it ends with a response"
+
+
+def no_answer() -> Answer:
+    """No request is sent here."""
+    raise NotImplementedError
 
 
 def typed(text: str) -> list[str]:

@@ -92,7 +92,7 @@ def metric_sum(aws: LocalAws, metric: str, *, endpoint: str, variant: str) -> fl
 
 @contextmanager
 def aws_fails(aws: LocalAws, *faults: dict[str, Any]) -> Iterator[None]:
-    """Faults while the block runs; the fields are those of ``emulator.faults.Fault``."""
+    """Faults while the block runs; the fields are those of ``emulator.gateway.Fault``."""
     try:
         for fault in faults:
             _ask(aws, "faults", fault)

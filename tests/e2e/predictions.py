@@ -24,7 +24,7 @@ from tritonstack.review.change import Effect, EnvironmentChange, ResourceChange,
 from tritonstack.review.compare import LEFT, compare
 from tritonstack.review.snapshot import Snapshots, StackSnapshot
 from tritonstack_local.aws import plain_environment, sdk_variables
-from tritonstack_local.deployment import JSII_CACHE
+from tritonstack_local.commands.deploy import JSII_CACHE
 
 BOUNDARY = "boundary"
 REPLACEMENT = "Requested update requires the creation of a new physical resource; hence creating one."

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from tritonstack import aws_names
 from tritonstack.http_server import InvokeError
 from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics, by_namespace
 
@@ -52,10 +53,10 @@ def hour(
                 concurrent=rng.randrange(1, 9),
             )
             if hit is False:
-                metrics.waited_for_model(wait)
-                metrics.model_downloaded(wait * 0.4)
-                metrics.model_loaded(wait * 0.6)
-                metrics.model_unloaded(0.05)
+                metrics.duration(aws_names.MODEL_LOADING_WAIT_TIME, wait)
+                metrics.duration(aws_names.MODEL_DOWNLOADING_TIME, wait * 0.4)
+                metrics.duration(aws_names.MODEL_LOADING_TIME, wait * 0.6)
+                metrics.duration(aws_names.MODEL_UNLOADING_TIME, 0.05)
         gauges = {"CPUUtilization": 130.0, "MemoryUtilization": 41.0, "DiskUtilization": 12.0}
         gauges |= {"GPUUtilization": 62.0, "GPUMemoryUtilization": 71.0} if gpu else {}
         for name, value in gauges.items():

@@ -18,8 +18,8 @@ import pytest
 from tritonstack.errors import InputError
 from tritonstack.paths import HOME_VARIABLE, LocalPaths
 from tritonstack_local.aws import LocalAws
+from tritonstack_local.commands.start_stop import start_local_aws, stop_local_aws
 from tritonstack_local.processes import ProcessRecord
-from tritonstack_local.start import start_local_aws, stop_local_aws
 
 PROGRAM = """
     #!{python} -S
@@ -75,7 +75,7 @@ class FakeParts:
         self.set_status(EMPTY_STATUS)
         (self._told / "iam.json").write_text(json.dumps(NO_DENIALS))
         monkeypatch.setenv(HOME_VARIABLE, str(self.home))
-        monkeypatch.setattr("tritonstack_local.start.environment_python", lambda _name: self.program)
+        monkeypatch.setattr("tritonstack_local.commands.start_stop.environment_python", lambda _name: self.program)
 
     @property
     def paths(self) -> LocalPaths:

@@ -14,8 +14,7 @@ from tests.tritonstack_local.http_fake import answering
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_local import aws as local_aws
 from tritonstack_local.aws import LocalAws, find_local_aws, require_local_aws, sdk_variables
-from tritonstack_local.processes import ProcessRecord
-from tritonstack_local.record import RunningRecord, write_record
+from tritonstack_local.processes import ProcessRecord, RunningRecord, write_record
 
 
 def aws_at(port: int) -> LocalAws:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import io
-import json
 from collections import deque
-from pathlib import Path
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
 from click.testing import CliRunner
 from rich.console import Console
 
 from tests.tritonstack_local.fake_parts import AWS
 from tritonstack.cli.progress import Steps
-from tritonstack.client.body import Body
 from tritonstack.config import Environment, load_environment
-from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.errors import InputError
 from tritonstack.paths import REPOSITORY
 from tritonstack_local.commands import demo
 from tritonstack_local.commands.demo import (
     Request,
     Row,
-    call,
     call_models,
     fleet_of,
     how_to_go_on,
@@ -32,7 +29,6 @@ from tritonstack_local.commands.demo import (
 )
 
 TARGET = "digits-ensemble.1cd029da80bd35f6.tar.gz"
-BODY = Body(content=b"{}", content_type="application/json")
 
 
 def request(**changes: Any) -> Request:
@@ -41,8 +37,8 @@ def request(**changes: Any) -> Request:
         "endpoint": "local-digits",
         "model": "digits-ensemble",
         "target_model": TARGET,
-        "body": BODY,
-        "file": Path("model_repos/digits-ensemble/sample/request.json"),
+        "send": SimpleNamespace,
+        "file": "model_repos/digits-ensemble/sample/request.json",
     }
     return Request(**(given | changes))
 
@@ -92,12 +88,11 @@ def aws_with(*endpoints: dict[str, Any]) -> Any:
 
 
 class Evicting:
-    """A local AWS whose one endpoint holds the models called last, or raises ``error``."""
+    """A local AWS whose one endpoint holds the models called last."""
 
-    def __init__(self, *, holds: int, loaded: tuple[str, ...] = (), error: Exception | None = None) -> None:
+    def __init__(self, *, holds: int, loaded: tuple[str, ...] = ()) -> None:
         """``loaded``: what it holds from before, the one called last at the end."""
         self.loaded = deque(loaded, maxlen=holds)
-        self.error = error
 
     def runtime_status(self) -> dict[str, Any]:
         """See LocalAws."""
@@ -105,19 +100,12 @@ class Evicting:
         models.append({"target_model": "a", "state": "unloading"})
         return {"endpoints": [{"name": "local-digits", "fleets": [{"serving": True, "models": models}]}]}
 
-    def client(self, _service: str) -> Any:
-        """See LocalAws."""
-        return self
-
-    def invoke_endpoint(self, *, TargetModel: str, **_call: Any) -> dict[str, Any]:  # noqa: N803
-        """See boto3."""
-        if self.error is not None:
-            raise self.error
-        if TargetModel in self.loaded:
-            self.loaded.remove(TargetModel)
-        self.loaded.append(TargetModel)
-        answer = {"outputs": [{"name": "label", "datatype": "INT64", "shape": [1], "data": [3]}]}
-        return {"Body": io.BytesIO(json.dumps(answer).encode()), "ContentType": "application/json"}
+    def answer(self, target: str) -> Any:
+        """See Verifier.ask."""
+        if target in self.loaded:
+            self.loaded.remove(target)
+        self.loaded.append(target)
+        return SimpleNamespace(milliseconds=3.0, outputs={"label": np.array([3])})
 
 
 @pytest.mark.parametrize(
@@ -134,8 +122,8 @@ class Evicting:
 def test_each_model_is_called_cold_warm_and_the_first_evicted_one_again(
     names: str, state: dict[str, Any], *, evicted_by: Any, cold: Any, warm: Any, again: Any
 ) -> None:
-    requests = [request(model=name, target_model=name) for name in names]
     aws: Any = Evicting(**state)
+    requests = [request(model=name, target_model=name, send=partial(aws.answer, name)) for name in names]
     rows = call_models(aws, requests, Steps(Console(file=io.StringIO())))
     found: dict[str, Any] = {
         "evicted_by": [row.evicted_by for row in rows],
@@ -150,19 +138,6 @@ def test_each_model_is_called_cold_warm_and_the_first_evicted_one_again(
     assert rows[0].answer == "label 3"
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        ClientError({"Error": {"Code": "ModelError", "Message": "no"}}, "InvokeEndpoint"),
-        EndpointConnectionError(endpoint_url="http://127.0.0.1:4567"),
-    ],
-)
-def test_a_call_without_an_answer_is_a_message_with_the_endpoint_and_the_model(error: Exception) -> None:
-    aws: Any = Evicting(holds=1, error=error)
-    with pytest.raises(WorkFailedError, match=f"local-digits does not answer for {TARGET}"):
-        call(aws, request())
-
-
 def test_an_endpoint_that_serves_nothing_is_refused_with_what_to_do() -> None:
     for endpoints in ([], [{"name": "one", "fleets": [{"serving": False}]}]):
         with pytest.raises(InputError, match=r"(?s)endpoint one serves nothing.*tritonstack local deploy"):
@@ -173,8 +148,8 @@ def test_the_proposal_calls_a_model_whose_sample_is_json(
     settings: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
-    image = row(file=REPOSITORY / "model_repos/digits-ensemble/sample/digit.png")
-    onnx = row(model="digits-onnx", file=REPOSITORY / "model_repos/digits-onnx/sample/request.json")
+    image = row(file="model_repos/digits-ensemble/sample/digit.png")
+    onnx = row(model="digits-onnx", file="model_repos/digits-onnx/sample/request.json")
     proposed = how_to_go_on(AWS, settings, [image, onnx])
     assert "--body fileb://model_repos/digits-onnx/sample/request.json" in proposed
     assert (
@@ -191,7 +166,7 @@ def test_a_proposed_call_names_the_endpoint_and_the_environment_where_they_are_n
     assert " invoke digits/digits-ensemble " in how_to_go_on(AWS, two, [row()])
     dev = settings.model_copy(update={"environment": "dev"})
     assert " -e dev --local\n" in how_to_go_on(AWS, dev, [row(endpoint="dev-digits")])
-    without_sample = how_to_go_on(AWS, settings, [row(file=Path("digit.png"))])
+    without_sample = how_to_go_on(AWS, settings, [row(file="")])
     assert ("invoke" in without_sample, "status --watch" in without_sample) == (False, True)
 
 

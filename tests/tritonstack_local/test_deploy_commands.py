@@ -20,8 +20,7 @@ from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths, project_folder
 from tritonstack_local.commands import deploy
-from tritonstack_local.commands.deploy import LOCK
-from tritonstack_local.deployment import LocalDeployment
+from tritonstack_local.commands.deploy import LOCK, LocalDeployment
 
 FILE = REPOSITORY / "environments" / "local.yaml"
 

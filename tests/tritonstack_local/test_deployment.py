@@ -14,9 +14,9 @@ import pytest
 from tests.tritonstack_local.fake_parts import record_of, wait_for
 from tests.tritonstack_local.http_fake import answering
 from tritonstack.errors import WorkFailedError
-from tritonstack_local import deployment
 from tritonstack_local.aws import LocalAws
-from tritonstack_local.deployment import LocalDeployment
+from tritonstack_local.commands import deploy as deployment
+from tritonstack_local.commands.deploy import LocalDeployment
 
 Cdk = Callable[[str], None]
 XML = {"Content-Type": "text/xml"}

@@ -16,8 +16,16 @@ import pytest
 from tests.tritonstack_local.fake_parts import record_of, wait_for
 from tritonstack.errors import InputError
 from tritonstack.paths import LocalPaths
-from tritonstack_local.processes import ProcessRecord, choose_ports, log_tail, start_process
-from tritonstack_local.record import RunningRecord, forget_record, read_record, write_record
+from tritonstack_local.processes import (
+    ProcessRecord,
+    RunningRecord,
+    choose_ports,
+    forget_record,
+    log_tail,
+    read_record,
+    start_process,
+    write_record,
+)
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ import pytest
 
 from tests.tritonstack_local.fake_parts import FakeParts, kill, wait_for
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack_local import start
 from tritonstack_local.aws import find_local_aws
-from tritonstack_local.start import start_local_aws, stop_local_aws
+from tritonstack_local.commands import start_stop as start
+from tritonstack_local.commands.start_stop import start_local_aws, stop_local_aws
 
 
 def test_what_was_started_answers_is_found_again_and_is_stopped(parts: FakeParts) -> None:
@@ -73,7 +73,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_running(parts: FakeParts, st
 def test_a_start_that_was_killed_is_ended_by_the_next_stop(parts: FakeParts) -> None:
     parts.tell("emulator", "say nothing")
     code = (
-        "import sys; from pathlib import Path; from tritonstack_local import start\n"
+        "import sys; from pathlib import Path; from tritonstack_local.commands import start_stop as start\n"
         f"start.environment_python = lambda _name: Path({str(parts.program)!r})\n"
         "start.start_local_aws(emulator_port=0, runtime_port=0, report=print)\n"
     )
@@ -118,7 +118,7 @@ def test_a_home_that_cannot_be_written_starts_nothing(parts: FakeParts, monkeypa
 
 def test_environments_that_are_not_made_yet_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("tritonstack_local.start.environment_python", lambda name: tmp_path / name)
+    monkeypatch.setattr("tritonstack_local.commands.start_stop.environment_python", lambda name: tmp_path / name)
     with pytest.raises(InputError, match=r"(?s)main, emulator, backends.*make setup"):
         start_local_aws(emulator_port=0, runtime_port=0, report=print)
     assert not (tmp_path / "home").exists()

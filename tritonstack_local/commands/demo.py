@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from textwrap import fill
 from typing import Any
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
@@ -19,17 +18,16 @@ from rich.text import Text
 from tritonstack.cli.conventions import LOCAL, environment_option, json_option, print_json, result_console
 from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
-from tritonstack.client.body import Array, Body, decode, encode
-from tritonstack.client.inputs import InputFile, read_inputs
+from tritonstack.client.body import Array
+from tritonstack.client.model_client import Answer
 from tritonstack.config import Endpoint, Environment, load_environment
 from tritonstack.engines.order import served_by
-from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
-from tritonstack.models.exporting import exported_files
+from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.models.lint.registry import shown
-from tritonstack.models.manifest import Places
-from tritonstack.models.sample import sample_file
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import CHECKOUT, REPOSITORY, project_folder
+from tritonstack.releases.records import deployed_set
+from tritonstack.releases.verification import Verifier
 from tritonstack_local.aws import LocalAws, require_local_aws
 from tritonstack_local.container.container import release_and_version
 
@@ -49,19 +47,17 @@ class Request:
     endpoint: str
     model: str
     target_model: str
-    body: Body
-    file: Path
+    send: Callable[[], Answer]
+    file: str  # as shown; empty where an export makes it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One answered request: its milliseconds, and what it did to the loaded models by the runtime's own account."""
+    """One answered request, and what it did to the loaded models by the runtime's own account."""
 
-    milliseconds: float
     cold: bool
     evicted: frozenset[str]
-    content: bytes
-    content_type: str
+    answer: Answer
 
 
 @dataclass(kw_only=True)
@@ -113,52 +109,26 @@ def command(*, environment: str, only: str | None, as_json: bool) -> None:
 
 def document_of(row: Row) -> dict[str, Any]:
     """A row of ``--json``."""
-    request = row.request
-    return {
-        "endpoint": request.endpoint,
-        "model": request.model,
-        "target_model": request.target_model,
-        "answer": row.answer,
-        "cold_ms": row.cold_ms,
-        "warm_ms": row.warm_ms,
-        "evicted_by": row.evicted_by,
-        "cold_again_ms": row.again_ms,
-    }
-
-
-def built_sample_file(source: ArchiveSource, places: Places) -> Path:
-    """The sample request's file of an archive that was built here.
-
-    Raises :class:`InputError` where an export makes it and did not, on this machine and from this folder as it is.
-    """
-    exported = None
-    if source.recipe.exports:
-        exported = exported_files(source, places.exports)
-    path = sample_file(source.folder, source.recipe, source.recipe.sample.request, exported)
-    if not path.is_file():
-        problem = Problem(
-            file=str(path),
-            found="no sample request",
-            allowed="the file that the build made",
-            advice=f"tritonstack build {source.name}",
-        )
-        raise InputError([problem])
-    return path
+    asked = {name: getattr(row.request, name) for name in ("endpoint", "model", "target_model")}
+    answered = {name: getattr(row, name) for name in ("answer", "cold_ms", "warm_ms", "evicted_by")}
+    return {**asked, **answered, "cold_again_ms": row.again_ms}
 
 
 def request_of(aws: LocalAws, settings: Environment, endpoint: Endpoint, source: ArchiveSource) -> Request:
     """The sample request of a model's current release."""
-    model = source.name
-    names = ModelClient(environment=settings.environment, session=aws.session())
-    file = built_sample_file(source, Places.of_project())
-    table = names.tensor_table(f"{endpoint.name}/{model}")
-    inputs = read_inputs([InputFile.parse(str(file))], table, fetch=names.client_files)
+    environment, session = settings.environment, aws.session()
+    client = ModelClient(environment=environment, session=session)
+    release = client.resolve(f"{endpoint.name}/{source.name}")
+    deployed = deployed_set(session, environment=environment, endpoint=endpoint.name)
+    if deployed is None:
+        raise not_serving(endpoint.name)
+    file = source.folder / source.recipe.sample.request
     return Request(
-        endpoint=endpoint.sagemaker_name(settings.environment),
-        model=model,
-        target_model=str(names.resolve(f"{endpoint.name}/{model}").archive),
-        body=encode(inputs, outputs=None, payload_format="auto"),
-        file=file,
+        endpoint=endpoint.sagemaker_name(environment),
+        model=source.name,
+        target_model=str(release.archive),
+        send=partial(Verifier(environment, session=session, client=client).ask, release, deployed),
+        file=shown(file) if file.is_file() else "",
     )
 
 
@@ -175,9 +145,9 @@ def call_models(aws: LocalAws, requests: Sequence[Request], steps: Steps) -> lis
             first, second = call(aws, request), call(aws, request)
         rows[request.target_model] = Row(
             request=request,
-            answer=in_words(decode(second.content, second.content_type).outputs),
-            cold_ms=first.milliseconds if first.cold else None,
-            warm_ms=None if second.cold else second.milliseconds,
+            answer=in_words(second.answer.outputs),
+            cold_ms=first.answer.milliseconds if first.cold else None,
+            warm_ms=None if second.cold else second.answer.milliseconds,
         )
         note_evicted(first, second, by=request.model)
     evicted = next((row for row in rows.values() if row.evicted_by), None)
@@ -185,51 +155,38 @@ def call_models(aws: LocalAws, requests: Sequence[Request], steps: Steps) -> lis
         request = evicted.request
         with steps.step(f"call {request.endpoint}/{request.model} again, which {evicted.evicted_by} evicted"):
             third = call(aws, request)
-        evicted.again_ms = third.milliseconds if third.cold else None
+        evicted.again_ms = third.answer.milliseconds if third.cold else None
         note_evicted(third, by=request.model)
     return list(rows.values())
 
 
 def call(aws: LocalAws, request: Request) -> Call:
-    """One call with boto3, timed until the whole answer was read, and which models were loaded before and after it.
-
-    Raises WorkFailedError: it was not answered.
-    """
+    """One call, and which models were loaded before and after it. Raises InvokeError: it was not answered."""
 
     def loaded() -> set[str]:
         models = fleet_of(aws, request.endpoint)["models"]
         return {model["target_model"] for model in models if model["state"] == "loaded"}
 
-    before, target, body = loaded(), request.target_model, request.body
-    runtime, started = aws.client("sagemaker-runtime"), time.perf_counter()
-    try:
-        answer = runtime.invoke_endpoint(
-            EndpointName=request.endpoint, TargetModel=target, ContentType=body.content_type, Body=body.content
-        )
-        content: bytes = answer["Body"].read()
-    except (ClientError, BotoCoreError) as error:
-        raise WorkFailedError(f"{request.endpoint} does not answer for {target}: {error}") from error
-    return Call(
-        milliseconds=(time.perf_counter() - started) * 1000,
-        cold=target not in before,
-        evicted=frozenset(before - loaded()),
-        content=content,
-        content_type=str(answer["ContentType"]),
-    )
+    before, answer = loaded(), request.send()
+    return Call(answer=answer, cold=request.target_model not in before, evicted=frozenset(before - loaded()))
 
 
 def fleet_of(aws: LocalAws, endpoint: str) -> dict[str, Any]:
     """The serving fleet of an endpoint, as the runtime describes it."""
     endpoints = [each for each in aws.runtime_status()["endpoints"] if each["name"] == endpoint]
-    fleets = [fleet for each in endpoints for fleet in each["fleets"] if fleet["serving"]]
+    fleets: list[dict[str, Any]] = [fleet for each in endpoints for fleet in each["fleets"] if fleet["serving"]]
     if not fleets:
-        found = f"endpoint {endpoint} serves nothing on the local AWS"
-        raise InputError([Problem(found=found, allowed="a deployed endpoint", advice="tritonstack local deploy")])
-    fleet: dict[str, Any] = fleets[0]
-    return fleet
+        raise not_serving(endpoint)
+    return fleets[0]
 
 
-def in_words(outputs: dict[str, Array] | Any) -> str:
+def not_serving(endpoint: str) -> InputError:
+    """The refusal of an endpoint that is not there."""
+    found = f"endpoint {endpoint} serves nothing on the local AWS"
+    return InputError([Problem(found=found, allowed="a deployed endpoint", advice="tritonstack local deploy")])
+
+
+def in_words(outputs: Mapping[str, Array]) -> str:
     """The short outputs in full; of the long ones the shape."""
     shown = []
     for name, array in outputs.items():
@@ -287,7 +244,7 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
     aws_cli = quote(shown(programs / "aws")) if (programs / "aws").exists() else "aws"
     down = "make down" if Path.cwd() == CHECKOUT else f"{program} local down"
     lines = ["", "It stays up."]
-    request = next((row.request for row in rows if row.request.file.suffix == ".json"), None)
+    request = next((row.request for row in rows if row.request.file.endswith(".json")), None)
     if request is not None:
         several = sum(request.model in endpoint.models for endpoint in settings.endpoints) > 1
         endpoint = request.endpoint.removeprefix(f"{settings.environment}-")
@@ -298,10 +255,10 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
             f'  eval "$({program} local env)"',
             f"  {aws_cli} sagemaker-runtime invoke-endpoint --endpoint-name {request.endpoint} \\",
             f"    --target-model {request.target_model} \\",
-            f"    --content-type application/json --body {quote(f'fileb://{shown(request.file)}')} \\",
+            f"    --content-type application/json --body {quote(f'fileb://{request.file}')} \\",
             "    answer.json && cat answer.json",
             "or by the model's name:",
-            f"  {program} invoke {name} --input {quote(shown(request.file))}{other}",
+            f"  {program} invoke {name} --input {quote(request.file)}{other}",
         ]
     lines += ["Watch it:", f"  {program} local status --watch"]
     return "\n".join([*lines, f"The AWS APIs answer at {aws.emulator_url}. Stop it: {down}"])

@@ -6,14 +6,14 @@ import json
 import re
 import urllib.error
 import urllib.parse
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from rich.text import Text
 
 from tritonstack.cli.conventions import json_option, plain_table, print_json, result_console
@@ -40,10 +40,10 @@ def iam_command() -> None:
 def report_command(*, records: Path | None, as_json: bool) -> None:
     """Report for each role the actions that were used, and those that are granted and were never used.
 
-    A statement is needed where a request was allowed by it alone: without it that request is refused.
+    A statement is needed where a request was allowed by it alone, and a pattern of it where no other matched:
+    without it that request is refused.
     """
-    documents = [require_local_aws().iam()] if records is None else list(_recorded(records))
-    roles = merged(documents)
+    roles = merged([require_local_aws().iam()] if records is None else _recorded(records))
     if as_json:
         print_json([role.document() for role in roles])
         return
@@ -51,67 +51,41 @@ def report_command(*, records: Path | None, as_json: bool) -> None:
         (
             role.name,
             each.sid,
-            "yes" if each.needed else "no",
+            "yes" if each.alone else "no",
             ", ".join(sorted(each.used)) or "none",
             ", ".join(each.unused) or "none",
         )
         for role in roles
-        for each in role.statements.values()
+        for each in role.statements
     ]
     result_console().print(plain_table(("role", "statement", "needed", "used", "granted, never used"), rows))
 
 
-def _recorded(folder: Path) -> Iterator[dict[str, Any]]:
+def _recorded(folder: Path) -> Iterator[Recorded]:
     files = sorted(folder.glob("*.json"))
     if not files:
         advice = "run with TRITONSTACK_IAM_RECORDS set to this folder; a local AWS writes when it ends"
         raise InputError([Problem(file=str(folder), found="no record", allowed="files *.json", advice=advice)])
     for file in files:
         try:
-            yield _RECORD.validate_json(file.read_bytes()).model_dump()
+            yield Recorded.model_validate_json(file.read_bytes())
         except ValidationError as error:
             found = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:3])
             allowed = "what a local AWS of this version wrote when it ended"
             raise InputError([Problem(file=str(file), found=found, allowed=allowed, advice="Remove it.")]) from error
 
 
-class _Statement(BaseModel):
+class GrantedStatement(BaseModel):
     """A statement of a role's policy, and what was used of it."""
 
     sid: str
     policy: str
     effect: str
-    actions: list[str]
-    used: dict[str, int]
-    needed: bool
-
-
-class _Role(BaseModel):
-    """A role; ``stack`` and ``logical_id`` are empty where no stack made it."""
-
-    arn: str
-    stack: str
-    logical_id: str
-    statements: list[_Statement]
-
-
-class _Recorded(BaseModel):
-    """What an emulator writes (``emulator/iam/records.py``), as far as a report reads it."""
-
-    roles: list[_Role]
-
-
-_RECORD = TypeAdapter(_Recorded)
-
-
-@dataclass(kw_only=True)
-class GrantedStatement:
-    """A statement of a role, wherever that role was deployed."""
-
-    sid: str
-    actions: tuple[str, ...]  # patterns
-    used: dict[str, int] = field(default_factory=dict)  # action → how often
-    needed: bool = False  # whether a request was allowed by this statement alone, so that it fails without
+    actions: list[str]  # patterns
+    resources: list[str]  # patterns
+    used: Counter[str]  # action → how often
+    alone: int  # requests that this statement alone allowed, so that they fail without
+    needed: Counter[str]  # pattern → requests among them that it alone matched
 
     @property
     def unused(self) -> list[str]:
@@ -123,43 +97,57 @@ class GrantedStatement:
         ]
 
 
-@dataclass(kw_only=True)
-class RoleUse:
-    """A role of a stack, and what was used of it."""
+class RoleUse(BaseModel):
+    """A role, and what was used of it; ``stack`` and ``logical_id`` are empty where no stack made it."""
 
-    name: str  # ``dev-serving-digits/ActivationHandlerRole``, or the role's own name where no stack made it
-    statements: dict[tuple[str, tuple[str, ...]], GrantedStatement] = field(default_factory=dict)
+    arn: str
+    stack: str
+    logical_id: str
+    statements: list[GrantedStatement]
+
+    @property
+    def name(self) -> str:
+        """``dev-serving-digits/ActivationHandlerRole``, or the role's own name."""
+        own = self.arn.rpartition("/")[2]
+        return f"{self.stack}/{re.sub(CDK_HASH, '', self.logical_id)}" if self.stack else own
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         statements = [
             {
                 "sid": each.sid,
-                "needed": each.needed,
+                "needed": bool(each.alone),
                 "used": dict(sorted(each.used.items())),
                 "never_used": each.unused,
+                "patterns": {pattern: pattern in each.needed for pattern in (*each.actions, *each.resources)},
             }
-            for each in self.statements.values()
+            for each in self.statements
         ]
         return {"role": self.name, "statements": statements}
 
 
-def merged(documents: Iterable[dict[str, Any]]) -> list[RoleUse]:
+class Recorded(BaseModel):
+    """What an emulator writes (``emulator/iam/records.py``), as far as a report reads it."""
+
+    roles: list[RoleUse]
+
+
+def merged(documents: Iterable[Any]) -> list[RoleUse]:
     """Uses of several local AWS together, by stack and logical id; denying statements are left out. Sorted by name."""
     found: dict[str, RoleUse] = {}
-    for document in documents:
-        for role in document["roles"]:
-            logical_id = re.sub(CDK_HASH, "", role["logical_id"])
-            name = f"{role['stack']}/{logical_id}" if role["stack"] else role["arn"].rpartition("/")[2]
-            use = found.setdefault(name, RoleUse(name=name))
-            for statement in role["statements"]:
-                if statement["effect"] != "Allow":
-                    continue
-                key = (statement["sid"] or statement["policy"], tuple(statement["actions"]))
-                own = use.statements.setdefault(key, GrantedStatement(sid=key[0], actions=key[1]))
-                own.needed = own.needed or statement["needed"]
-                for action, count in statement["used"].items():
-                    own.used[action] = own.used.get(action, 0) + count
+    for role in (role for document in documents for role in Recorded.model_validate(document).roles):
+        use = found.setdefault(role.name, role.model_copy(update={"statements": []}))
+        for statement in (each for each in role.statements if each.effect == "Allow"):
+            statement.sid = statement.sid or statement.policy
+            # A resource may have a random part in its name, and has the same place.
+            shape = statement.sid, statement.actions, len(statement.resources)
+            same = [each for each in use.statements if (each.sid, each.actions, len(each.resources)) == shape]
+            if not same:
+                use.statements.append(statement)
+            for own in same:
+                own.alone += statement.alone
+                own.used += statement.used
+                mine = dict(zip(statement.resources, own.resources, strict=True))
+                own.needed.update({mine.get(each, each): times for each, times in statement.needed.items()})
     return [found[name] for name in sorted(found)]
 
 

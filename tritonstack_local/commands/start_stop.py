@@ -1,23 +1,203 @@
-"""``tritonstack local up``, ``down`` and ``env``."""
+"""``tritonstack local up``, ``down`` and ``env``: a local AWS is two processes, started and stopped both or none."""
 
 from __future__ import annotations
 
+import http.client
+import os
 import shlex
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
 from tritonstack.cli.progress import Steps
-from tritonstack.paths import REPOSITORY
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.paths import (
+    REPOSITORY,
+    LocalPaths,
+    environment_python,
+    setup_command,
+)
+from tritonstack_local import IAM_RECORDS
 from tritonstack_local.aws import (
     EMULATOR_PORT,
     PERSONAL_VARIABLES,
     RUNTIME_PORT,
+    LocalAws,
     find_local_aws,
+    plain_environment,
+    read_url,
     require_local_aws,
     sdk_variables,
 )
 from tritonstack_local.commands.iam import role_variables
-from tritonstack_local.start import start_local_aws, stop_local_aws
+from tritonstack_local.library import child_variables, library_path
+from tritonstack_local.processes import (
+    ProcessRecord,
+    RunningRecord,
+    choose_ports,
+    exclusive,
+    forget_record,
+    log_tail,
+    read_record,
+    start_process,
+    write_record,
+)
+
+START_SECONDS = 60.0
+
+
+def start_local_aws(
+    *,
+    emulator_port: int,
+    runtime_port: int,
+    report: Callable[[str], None],
+    note: Callable[[str], None] = lambda _text: None,
+    iam: bool = True,
+) -> LocalAws:
+    """Start the emulator and the runtime and wait until both answer; what runs already is taken as it is.
+
+    ``iam``: whether permissions are enforced.
+
+    Raises InputError: a port is taken, the environments are not made yet, or nothing can be written to the state
+    folder. Raises WorkFailedError: a process ended or did not answer in time; with the last lines of its log.
+    """
+    paths = LocalPaths.from_environment()
+    _check_environments()
+    with exclusive(paths, report=report):
+        aws = find_local_aws()
+        if aws is not None:
+            return aws
+        left, _ = _stop_recorded(paths)
+        if left:
+            note(f"ended what still ran from before ({', '.join(left)}); what was deployed there is discarded")
+        return _start(paths, choices=(emulator_port, runtime_port), report=report, iam=iam)
+
+
+def _start(paths: LocalPaths, *, choices: tuple[int, int], report: Callable[[str], None], iam: bool) -> LocalAws:
+    emulator_port, runtime_port = choose_ports(emulator=choices[0], runtime=choices[1])
+    record = RunningRecord(emulator_port=emulator_port, runtime_port=runtime_port)
+    started: list[ProcessRecord] = []
+    try:
+        report(f"local AWS on port {emulator_port}")
+        started.append(emulator := _start_emulator(paths, emulator_port, runtime_port, iam=iam))
+        write_record(paths, replace(record, emulator=emulator))
+        _wait(f"http://127.0.0.1:{emulator_port}/_tritonstack/health", "the AWS emulator", emulator)
+        report(f"SageMaker runtime on port {runtime_port}")
+        started.append(runtime := _start_runtime(paths, emulator_port, runtime_port, iam=iam))
+        write_record(paths, replace(record, emulator=emulator, runtime=runtime))
+        _wait(f"http://127.0.0.1:{runtime_port}/_tritonstack/health", "the SageMaker runtime", runtime)
+    except BaseException:  # an interrupted start too leaves nothing running
+        for process in reversed(started):
+            process.stop()
+        forget_record(paths)
+        raise
+    return LocalAws(emulator_port=emulator_port, runtime_port=runtime_port, emulator=emulator, runtime=runtime)
+
+
+def stop_local_aws(*, report: Callable[[str], None] = lambda _step: None) -> str:
+    """Stop what ``start_local_aws`` started. Returns the outcome in words.
+
+    Raises InputError: the record of what runs is damaged.
+    """
+    paths = LocalPaths.from_environment()
+    if not paths.record.is_file():
+        return "none was running"
+    with exclusive(paths, report=report):
+        stopped, ended = _stop_recorded(paths)
+    if not stopped:
+        return "none was running"
+    return "stopped" + "".join(f"; {name} had ended before" for name in ended)
+
+
+def _stop_recorded(paths: LocalPaths) -> tuple[list[str], list[str]]:
+    """Stop what the record names, then forget it: the parts that were stopped, and those that had ended."""
+    record = read_record(paths)
+    stopped: list[str] = []
+    ended: list[str] = []
+    for name, part in record.parts.items() if record else ():
+        (stopped if part.running else ended).append(name)
+        part.stop()
+    forget_record(paths)
+    return stopped, ended
+
+
+def _start_emulator(paths: LocalPaths, port: int, runtime_port: int, *, iam: bool) -> ProcessRecord:
+    temporary = paths.emulator / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": os.environ.get("HOME", str(paths.root)),
+        "PYTHONPATH": str(library_path()),
+        "PYTHONUNBUFFERED": "1",
+        **child_variables(),
+        "GATEWAY_PORT": str(port),
+        "STATE_DIR": str(paths.emulator / "state"),
+        "TMPDIR": str(temporary),
+        "NODE_PATH": str(REPOSITORY / "node_modules"),
+        "TRITONSTACK_RUNTIME_URL": f"http://127.0.0.1:{runtime_port}",
+        "TRITONSTACK_IAM": "on" if iam else "off",
+        # Of the caller's folder; the emulator starts in another one.
+        **{name: str(Path(os.environ[name]).absolute()) for name in (IAM_RECORDS,) if os.environ.get(name)},
+    }
+    return start_process(
+        [str(environment_python("emulator")), "-m", "tritonstack_local.emulator"],
+        environment=environment,
+        folder=paths.emulator,
+        log=_new_log(paths, "emulator"),
+    )
+
+
+def _start_runtime(paths: LocalPaths, emulator_port: int, port: int, *, iam: bool) -> ProcessRecord:
+    paths.runtime.mkdir(parents=True, exist_ok=True)
+    return start_process(
+        [
+            str(environment_python("main")), "-m", "tritonstack_local.runtime",
+            "--port", str(port), "--emulator", f"http://127.0.0.1:{emulator_port}", "--state", str(paths.runtime),
+        ],
+        environment={
+            **plain_environment(), **child_variables(), "PYTHONPATH": str(library_path()), "PYTHONUNBUFFERED": "1",
+            "TRITONSTACK_IAM": "on" if iam else "off",
+        },
+        folder=paths.runtime,
+        log=_new_log(paths, "runtime"),
+    )  # fmt: skip
+
+
+def _new_log(paths: LocalPaths, name: str) -> Path:
+    """A new log for this run; the previous run's is renamed."""
+    log = paths.logs / f"{name}.log"
+    if log.is_file():
+        log.replace(paths.logs / f"{name}.before.log")
+    return log
+
+
+def _check_environments() -> None:
+    missing = [name for name in ("main", "emulator", "backends") if not environment_python(name).exists()]
+    if missing:
+        found = f"the environments {', '.join(missing)} are not made yet"
+        allowed = "environments under .envs/ as requirements/ pins them"
+        raise InputError([Problem(found=found, allowed=allowed, advice=setup_command())])
+
+
+def _wait(url: str, name: str, process: ProcessRecord) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            read_url(url)
+            answered = True
+        except (OSError, http.client.HTTPException):
+            answered = False
+        if not process.running:  # even where something answers: then it is another one's server
+            tail = f"The last lines of {process.log}:\n{log_tail(Path(process.log))}"
+            raise WorkFailedError(f"{name} ended while it was starting. {tail}")
+        if answered:
+            return
+        time.sleep(0.1)
+    raise WorkFailedError(f"{name} did not answer within {START_SECONDS:.0f} s at {url}; its log: {process.log}")
+
 
 PORT = click.IntRange(0, 65535)
 
@@ -68,13 +248,7 @@ def down() -> None:
 
 
 PATH_BACK = 'if [ -n "${TRITONSTACK_PATH-}" ]; then PATH=${PATH#"$TRITONSTACK_PATH":}; unset TRITONSTACK_PATH; fi'
-"""Takes our folder off PATH where ``path_line`` put it."""
-
-
-def _path_line() -> str:
-    """What puts our programs (tritonstack, aws) first on PATH, once."""
-    programs = shlex.quote(str(REPOSITORY / ".envs" / "main" / "bin"))
-    return f'case ":$PATH:" in *:{programs}:*) ;; *) export TRITONSTACK_PATH={programs} PATH={programs}:"$PATH" ;; esac'
+"""Takes our folder off PATH where ``env`` put it."""
 
 
 @click.command("env")
@@ -92,4 +266,6 @@ def env(*, unset: bool, role: str | None) -> None:
     click.echo(f"unset {' '.join(PERSONAL_VARIABLES)}")
     for name, value in variables.items():
         click.echo(f"export {name}={shlex.quote(value)}")
-    click.echo(_path_line())
+    programs = shlex.quote(str(REPOSITORY / ".envs" / "main" / "bin"))  # tritonstack and aws, first on PATH, once
+    put_first = f'export TRITONSTACK_PATH={programs} PATH={programs}:"$PATH"'
+    click.echo(f'case ":$PATH:" in *:{programs}:*) ;; *) {put_first} ;; esac')

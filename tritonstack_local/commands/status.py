@@ -66,18 +66,12 @@ NAMED_MODELS = 2
 ERROR_ROWS = 2
 FRAME = 4
 """Columns of a panel's frame and padding."""
-FIGURES = ("state", "loads", "hits", "busy", "idle")
 _CONSOLE_URL = re.compile(r"\s*See https://.*", re.DOTALL)
 """SageMaker's pointer to CloudWatch, of no use here, where the error itself is shown."""
 _STAND_IN = re.compile(r"(?:tritonstack stand-in: )?(?P<what>.*?)(?: \(model (?P<model>\S+)\))?")
 
 
-def view(
-    aws: LocalAws,
-    status: dict[str, Any],
-    *,
-    width: int | None,
-) -> RenderableType:
+def view(aws: LocalAws, status: dict[str, Any], *, width: int | None) -> RenderableType:
     """The whole status: where it listens, and a panel for each endpoint. ``width``: of the terminal; None without."""
     head: list[RenderableType] = [
         Text.assemble("AWS APIs ", (aws.emulator_url, "bold"), "   InvokeEndpoint ", (aws.runtime_url, "bold"))
@@ -165,19 +159,16 @@ def _models(models: list[dict[str, Any]], limit: int | None) -> list[RenderableT
     loaded = sum(model["state"] == "loaded" for model in models)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     table.add_column(f"TargetModel ({loaded} loaded{f', at most {limit}' if limit else ''})", overflow="fold")
-    for name in FIGURES:
+    for name in ("state", "loads", "hits", "busy", "idle"):
         table.add_column(name, justify="right", no_wrap=True)
     for model in models:
-        table.add_row(*_row(model))
+        table.add_row(
+            model["target_model"] or "(the endpoint's one model)",
+            model["state"],
+            *(str(model[name]) for name in ("loads", "hits", "in_flight")),
+            _since(model["last_used"]),
+        )
     return [table]
-
-
-def _row(model: dict[str, Any]) -> tuple[str, ...]:
-    """A model's name and its figures, in the order of FIGURES."""
-    return (
-        model["target_model"] or "(the endpoint's one model)", model["state"], str(model["loads"]), str(model["hits"]),
-        str(model["in_flight"]), _since(model["last_used"]),
-    )  # fmt: skip
 
 
 def _error(one: dict[str, Any], width: int | None) -> Text:

@@ -29,21 +29,6 @@ _HEAD_BYTES = 1 << 20
 _TAIL_BYTES = 1 << 17
 
 
-def server_version(log: Path) -> str | None:
-    """The version in the server's start log (``2.51.0``); None before that, or with the info log off."""
-    with log.open("rb") as file:
-        found = _VERSION.findall(file.read(_HEAD_BYTES))
-    return found[-1].decode() if found else None
-
-
-def last_lines(log: Path, lines: int) -> str:
-    """The log's last lines, without what hides the reason: tables of settings, and all flags after a wrong one."""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-        text = file.read().decode(errors="replace")
-    return "\n".join([line for line in _without_flags(text) if line.strip() and not line.startswith(_TABLE)][-lines:])
-
-
 def _without_flags(text: str) -> Iterator[str]:
     """The lines outside the list of flags; after it the server may name an unexpected argument."""
     listing = False
@@ -138,7 +123,11 @@ class TritonContainer:
                     multi_model_repository=str(folder / "repository"),
                     single_model_repository="/opt/ml/model/" if enclosure.isolated else f"{settings.model_data}/",
                 )
-                notes = (*command.notes, *_say_isolation(enclosure))
+                notes = command.notes
+                if not enclosure.isolated:
+                    warning = f"the SageMaker port is open to this machine's network ({enclosure.isolation})"
+                    _log.warning("%s", warning)
+                    notes = (*notes, f"WARNING: {warning}")
                 log.write("".join(f"serve: {note}\n" for note in notes).encode())
                 log.flush()
                 arguments = _local_arguments(
@@ -165,7 +154,9 @@ class TritonContainer:
     @property
     def server_version(self) -> str | None:
         """The version off the server's start log (``2.51.0``); None before it is logged, or with the info log off."""
-        return server_version(self.log_path)
+        with self.log_path.open("rb") as file:
+            found = _VERSION.findall(file.read(_HEAD_BYTES))
+        return found[-1].decode() if found else None
 
     def model_folder(self, name_hash: str) -> Path:
         """Where the archive of a model is to be unpacked before it is loaded (multi-model mode)."""
@@ -224,8 +215,11 @@ class TritonContainer:
         raise ContainerFailedError(f"/ping did not answer 200 within {timeout:g} s: {found}. {self._last_lines()}")
 
     def log_tail(self, lines: int = 20) -> str:
-        """The log's last lines, without tables of settings and lists of flags."""
-        return last_lines(self.log_path, lines)
+        """The log's last lines, without what hides the reason: tables of settings, and all flags after a wrong one."""
+        with self.log_path.open("rb") as file:
+            file.seek(max(0, self.log_path.stat().st_size - _TAIL_BYTES))
+            shown = _without_flags(file.read().decode(errors="replace"))
+        return "\n".join([line for line in shown if line.strip() and not line.startswith(_TABLE)][-lines:])
 
     def stop(self, *, seconds: float = 10.0) -> int:
         """End the server: SIGTERM, and SIGKILL after ``seconds``, or at once where those are 0.
@@ -278,13 +272,6 @@ def _local_arguments(backends: str, files: TritonFiles, shm_prefix: str) -> list
         "--grpc-address=127.0.0.1",
         "--metrics-address=127.0.0.1",
     ]
-
-
-def _say_isolation(enclosure: Enclosure) -> tuple[str, ...]:
-    if enclosure.isolated:
-        return ()
-    _log.warning("The Triton container's port is open to this machine's network (%s)", enclosure.isolation)
-    return (f"WARNING: the SageMaker port is open to this machine's network ({enclosure.isolation})",)
 
 
 def _port(environment: Mapping[str, str], *, isolated: bool) -> int:

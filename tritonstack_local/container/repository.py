@@ -10,15 +10,16 @@ import subprocess
 import tarfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import WorkFailedError
 from tritonstack.models import marked_plan
+from tritonstack.models.pbtxt import Message, PbtxtError, Scalar, parse, quoted, to_text
 from tritonstack.paths import REPOSITORY, setup_command
-from tritonstack_local.container.pbtxt import string_parameter, with_parameter, without_gpus
 
 # The stub of the Python backend embeds one minor version of Python. The local server's need not be the release's, and
 # an archive that is built for this machine carries no environment at all.
@@ -294,3 +295,79 @@ def prepare_model_data(
             temporary.write_bytes(served.encode("utf-8", "surrogateescape"))
             temporary.replace(config)
     return tuple(changes)
+
+
+# --- Edits of config.pbtxt: the rest of a file says the same ---
+# Source of the fields' meaning: model_config.proto of triton-inference-server/common (ModelInstanceGroup).
+
+_ON_GPU = ("KIND_GPU", 1)
+_AUTOMATIC = ("KIND_AUTO", 0, None)
+
+
+class ConfigSyntaxError(WorkFailedError):
+    """A ``config.pbtxt`` that is not protobuf text; the message names the file and the line."""
+
+
+def without_gpus(text: str, *, file: str = "config.pbtxt") -> str:
+    """The configuration with its instances on the CPU, as many as it has on one GPU.
+
+    ``kind: KIND_GPU`` becomes ``KIND_CPU``, and ``gpus`` goes. Without a count Triton makes one instance on each
+    GPU but two on a CPU, so ``count: 1`` is written. A group that is on the CPU stays, and so does
+    ``KIND_MODEL``, which leaves the device to the backend. ``file``: for the error.
+
+    Raises ConfigSyntaxError: the text cannot be read.
+    """
+    config = _parsed(text, file)
+    fields = tuple(
+        replace(field, value=_on_cpu(field.value))
+        if field.name == "instance_group" and isinstance(field.value, Message)
+        else field
+        for field in config.fields
+    )
+    platform = config.last("platform")
+    is_ensemble = isinstance(platform, Scalar) and platform.value == "ensemble"
+    if not config.all("instance_group") and not is_ensemble and not config.all("ensemble_scheduling"):
+        fields += parse("instance_group { count: 1 kind: KIND_CPU }").fields
+    return text if fields == config.fields else to_text(replace(config, fields=fields))
+
+
+def _on_cpu(group: Message) -> Message:
+    kind = group.last("kind")
+    value = kind.value if isinstance(kind, Scalar) else None
+    if value not in (*_ON_GPU, *_AUTOMATIC):
+        return group
+    gone = ("gpus", "kind") if value in _ON_GPU else ("gpus",)
+    fields = [field for field in group.fields if field.name not in gone]
+    fields += parse("kind: KIND_CPU").fields if value in _ON_GPU else ()
+    fields += () if group.all("count") else parse("count: 1").fields
+    return replace(group, fields=tuple(fields))
+
+
+def string_parameter(text: str, key: str, *, file: str = "config.pbtxt") -> str | None:
+    """The ``string_value`` of a parameter; None without one. Raises :class:`ConfigSyntaxError`."""
+    for field in _parsed(text, file).fields:
+        value = field.value.last("value") if isinstance(field.value, Message) and _is_parameter(field, key) else None
+        string = value.last("string_value") if isinstance(value, Message) else None
+        if isinstance(string, Scalar):
+            return str(string.value)
+    return None
+
+
+def with_parameter(text: str, key: str, value: str) -> str:
+    """The configuration with another ``string_value`` of a parameter, which stands last."""
+    config = parse(text)
+    others = tuple(field for field in config.fields if not _is_parameter(field, key))
+    entry = parse(f"parameters {{ key: {quoted(key)} value {{ string_value: {quoted(value)} }} }}")
+    return to_text(replace(config, fields=others + entry.fields))
+
+
+def _is_parameter(field: Any, key: str) -> bool:
+    named = field.value.last("key") if field.name == "parameters" and isinstance(field.value, Message) else None
+    return isinstance(named, Scalar) and named.value == key
+
+
+def _parsed(text: str, file: str) -> Message:
+    try:
+        return parse(text)
+    except PbtxtError as error:
+        raise ConfigSyntaxError(f"{file}: {error}") from error

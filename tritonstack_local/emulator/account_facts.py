@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import logging
 import re
+import types
 from collections.abc import Iterator
 from typing import Any
 
-from ministack.core.responses import get_account_id, get_region, json_response
+from ministack.core.responses import get_account_id, get_region, json_response, request_scope
 from ministack.services import ecr
 
 from tritonstack.catalogue import load_catalogue
@@ -37,15 +37,6 @@ _KNOWN_CODES = {
 _CPU_SIZES = ("Small", "Medium", "Large", "XLarge", "2XLarge")
 _PAGE = 100
 _API = "Service Quotas API reference"
-
-
-def service_quotas_service() -> JsonService:
-    """Service Quotas' operations by name; nothing of them is kept."""
-    return JsonService(
-        service="service-quotas",
-        target_prefix="ServiceQuotasV20190624",
-        operations={"ListServiceQuotas": _list, "ListAWSDefaultServiceQuotas": _list},
-    )
 
 
 def _list(request: Request) -> dict[str, Any]:
@@ -87,13 +78,10 @@ def _quota(service: str, name: str, value: int) -> dict[str, Any]:
     return {
         "ServiceCode": service,
         "ServiceName": f"{service} (constructed by the local AWS)",
-        "QuotaArn": f"arn:aws:servicequotas:{get_region()}:{get_account_id()}:{service}/{code}",
         "QuotaCode": code,
         "QuotaName": name,
         "Value": float(value),
-        "Unit": "None",
         "Adjustable": True,
-        "GlobalQuota": False,
     }
 
 
@@ -101,17 +89,33 @@ def _quota(service: str, name: str, value: int) -> dict[str, Any]:
 # The catalogue's releases, under a digest that is constructed from the tag; nothing can be pulled.
 
 Answer = tuple[int, dict[str, str], Any]
-_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
-def _install_images() -> None:
-    """Answer for AWS's accounts, and hand every other one to MiniStack."""
-    others = ecr._batch_get_image
+@functools.cache
+def _put_images(region: str) -> None:
+    catalogue = load_catalogue()
+    for release in catalogue.releases_in(region):
+        registry, _, image = catalogue.image_uri(release=release, region=region).partition("/")
+        repository, _, tag = image.partition(":")
+        digest = f"sha256:{hashlib.sha256(image.encode()).hexdigest()}"
+        made = {"imageId": {"imageDigest": digest, "imageTag": tag}, "imageDigest": digest, "imageTags": [tag]}
+        with request_scope(registry.partition(".")[0], region):
+            ecr._repositories[repository] = {"repositoryName": repository}
+            ecr._images[repository] = [*ecr._images.get(repository, []), made]
+
+
+def install() -> None:
+    """Add services, operations and the images of AWS's accounts to MiniStack's, once a process."""
+    quotas = types.SimpleNamespace(list_service_quotas=_list, list_aws_default_service_quotas=_list)
+    JsonService(quotas, service="service-quotas", target_prefix="ServiceQuotasV20190624").install()
+    # The local AWS has no prices: every operation of the Price List is refused by name.
+    JsonService(service="pricing", target_prefix="AWSPriceListService").install()
+    theirs = ecr._batch_get_image
 
     def batch_get_image(request: dict[str, Any]) -> Answer:
-        account, repository = request.get("registryId", ""), request.get("repositoryName", "")
-        tags = _images(get_region()).get((account, repository))
-        answer: Answer = others(request) if tags is None else _found(request, account, repository, tags)
+        _put_images(get_region())
+        with request_scope(request.get("registryId") or get_account_id(), get_region()):
+            answer: Answer = theirs(request)
         return answer
 
     ecr._batch_get_image = batch_get_image
@@ -128,50 +132,3 @@ def _install_images() -> None:
         return answer
 
     ecr._describe_images = describe_images
-
-
-@functools.cache
-def _images(region: str) -> dict[tuple[str, str], frozenset[str]]:
-    """(account, repository) → tags, in a region."""
-    found: dict[tuple[str, str], set[str]] = {}
-    catalogue = load_catalogue()
-    for release in catalogue.releases_in(region):
-        registry, _, image = catalogue.image_uri(release=release, region=region).partition("/")
-        repository, _, tag = image.partition(":")
-        found.setdefault((registry.partition(".")[0], repository), set()).add(tag)
-    return {key: frozenset(tags) for key, tags in found.items()}
-
-
-def _found(request: dict[str, Any], account: str, repository: str, tags: frozenset[str]) -> Answer:
-    images, failures = [], []
-    for image in request.get("imageIds", ()):
-        tag = image.get("imageTag")
-        if tag in tags:
-            digest = f"sha256:{hashlib.sha256(f'{repository}:{tag}'.encode()).hexdigest()}"
-            images.append(
-                {
-                    "registryId": account,
-                    "repositoryName": repository,
-                    "imageId": {"imageDigest": digest, "imageTag": tag},
-                    "imageManifest": json.dumps({"schemaVersion": 2, "mediaType": _MANIFEST}),
-                    "imageManifestMediaType": _MANIFEST,
-                }
-            )
-        else:
-            failures.append(
-                {
-                    "imageId": image,
-                    "failureCode": "ImageNotFound",
-                    "failureReason": "Requested image not found [source: the catalogue of this project]",
-                }
-            )
-    answer: Answer = json_response({"images": images, "failures": failures})
-    return answer
-
-
-def install() -> None:
-    """Add services and operations to MiniStack's, once a process."""
-    service_quotas_service().install()
-    # The local AWS has no prices: every operation of the Price List is refused by name.
-    JsonService(service="pricing", target_prefix="AWSPriceListService", operations={}).install()
-    _install_images()

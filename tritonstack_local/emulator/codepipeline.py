@@ -89,15 +89,9 @@ class Pipelines:
     """What is kept: declarations with their versions. No operation here shows tags."""
 
     def __init__(self) -> None:
-        """None."""
         self._kept = AccountRegionScopedDict()
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._kept.clear()
-
-    def create(self, request: Request) -> Request:
-        """CreatePipeline."""
+    def create_pipeline(self, request: Request) -> Request:
         declared = request["pipeline"]
         if declared["name"] in self._kept:
             message = f"A pipeline with the name '{declared['name']}' already exists"
@@ -108,7 +102,7 @@ class Pipelines:
         self._kept[declared["name"]] = kept
         return {"pipeline": kept["pipeline"], "tags": request.get("tags", [])}
 
-    def update(self, request: Request) -> Request:
+    def update_pipeline(self, request: Request) -> Request:
         """UpdatePipeline: the whole declaration anew, one version on."""
         declared = request["pipeline"]
         kept = self._of(declared["name"])
@@ -117,23 +111,19 @@ class Pipelines:
         kept["updated"] = clock.now()
         return {"pipeline": kept["pipeline"]}
 
-    def get(self, request: Request) -> Request:
+    def get_pipeline(self, request: Request) -> Request:
         """GetPipeline; the local AWS has the latest version alone."""
         kept = self._of(request["name"])
         metadata = {
-            "pipelineArn": self.arn(request["name"]),
+            "pipelineArn": f"arn:aws:codepipeline:{get_region()}:{get_account_id()}:{request['name']}",
             "created": kept["created"],
             "updated": kept["updated"],
         }
         return {"pipeline": kept["pipeline"], "metadata": metadata}
 
-    def delete(self, request: Request) -> None:
+    def delete_pipeline(self, request: Request) -> None:
         """DeletePipeline: of one that is not there, too."""
         self._kept.pop(request["name"], None)
-
-    def arn(self, name: str) -> str:
-        """The ARN of a pipeline of this account and region."""
-        return f"arn:aws:codepipeline:{get_region()}:{get_account_id()}:{name}"
 
     def _of(self, name: str) -> Request:
         kept: Request | None = self._kept.get(name)
@@ -171,33 +161,22 @@ class Pipelines:
                 raise RefusedError("InvalidStructureException", sentence, source="CodePipeline user guide")
 
 
-def codepipeline_service(pipelines: Pipelines) -> JsonService:
-    """The service in front of what is kept; what executes a pipeline is refused by name."""
-    return JsonService(
-        service="codepipeline",
-        target_prefix="CodePipeline_20150709",
-        operations={
-            "CreatePipeline": pipelines.create,
-            "DeletePipeline": pipelines.delete,
-            "GetPipeline": pipelines.get,
-            "UpdatePipeline": pipelines.update,
-        },
-        forget=pipelines.clear,
-    )
+def install() -> None:
+    """Put the service in front of what is kept, and register its type; what executes a pipeline is refused by name."""
+    service = JsonService(Pipelines(), service="codepipeline", target_prefix="CodePipeline_20150709")
+    service.install()
+    register("AWS::CodePipeline::Pipeline", PipelineResource(service))
 
 
 _LONGEST_NAME = 100
 _OF_TEMPLATES = ("RestartExecutionOnUpdate", "Tags")
-_MAPS = ("Configuration",)
-"""Members whose keys are the user's, and stay as they are."""
 
 
 class PipelineResource:
-    """Create, update and delete by the service's own operations."""
+    """Create, update and delete by the service's own operations; another name replaces the pipeline, by its schema."""
 
-    def __init__(self, service: JsonService, pipelines: Pipelines) -> None:
-        """``pipelines`` are those of ``service``."""
-        self._service, self._pipelines = service, pipelines
+    def __init__(self, service: JsonService) -> None:
+        self._service = service
 
     def create(self, logical_id: str, properties: Properties, stack_name: str) -> Provisioned:
         """CreatePipeline, under the given name or a generated one."""
@@ -215,33 +194,9 @@ class PipelineResource:
         return name, {"Version": str(version)}
 
     def delete(self, name: str, _properties: Properties) -> None:
-        """DeletePipeline."""
         self._service.call("DeletePipeline", {"name": name})
 
 
-def install_pipelines(service: JsonService, pipelines: Pipelines) -> None:
-    """Register the type; another name replaces the pipeline, by its schema."""
-    resource = PipelineResource(service, pipelines)
-    register("AWS::CodePipeline::Pipeline", create=resource.create, update=resource.update, delete=resource.delete)
-
-
 def _declaration(properties: Properties) -> dict[str, Any]:
-    """The properties as the API spells them."""
-    lowered: dict[str, Any] = _lowered({k: v for k, v in properties.items() if k not in _OF_TEMPLATES})
-    return lowered
-
-
-def _lowered(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_lowered(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        name[:1].lower() + name[1:]: _texts(each) if name in _MAPS and isinstance(each, dict) else _lowered(each)
-        for name, each in value.items()
-    }
-
-
-def _texts(configuration: dict[str, Any]) -> dict[str, str]:
-    """An action's configuration: texts, however a template spells truth values and numbers."""
-    return {name: str(each).lower() if isinstance(each, bool) else str(each) for name, each in configuration.items()}
+    """The properties that are the pipeline's own."""
+    return {name: value for name, value in properties.items() if name not in _OF_TEMPLATES}

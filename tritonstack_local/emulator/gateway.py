@@ -1,21 +1,146 @@
-"""The one port: internal routes, InvokeEndpoint handed to the runtime, everything else authorised and to MiniStack."""
+"""The one port: internal routes, InvokeEndpoint handed to the runtime, everything else authorised and to MiniStack.
+
+Tests may ask for faults: requests that AWS refuses, or answers late, updates that end in silence, no instances.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import re
 import urllib.parse
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 import ministack.app
 from ministack.core.concurrency import run_reentrant
 
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.faults import Faults
 from tritonstack_local.emulator.iam import gate
+from tritonstack_local.emulator.iam.authorization import usage
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
+
+_CODES = {403: "AccessDenied", 409: "ConditionalRequestConflict", 500: "InternalError", 503: "SlowDown"}
+_OPERATION_CODES = {403: "AccessDeniedException", 500: "InternalFailure", 503: "ServiceUnavailable"}
+_SOURCE = "a fault that was asked for at /_tritonstack/faults"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """What becomes of requests, of an endpoint's update, or of new instances.
+
+    Exactly one of ``path``, ``operation``, ``endpoint`` and ``instance_type`` selects them.
+    """
+
+    method: str = ""  # of the request (``PUT``)
+    path: str = ""  # a part of its path (``/endpoints/``); S3's error is the answer
+    # of a JSON service (``PutParameter``), called by a program or, of our own services, by CloudFormation
+    operation: str = ""
+    # its next update ends InService with the old config and without a FailureReason, once the new fleet is up:
+    # SageMaker has rolled it back silently
+    endpoint: str = ""
+    instance_type: str = ""  # endpoints get no further instances of it (``ml.g5.xlarge``), ``short_of`` is the reason
+    # ``limit``: the account's quota is used up, and the request is refused. ``capacity``: AWS has no instances, which
+    # shows after the request
+    short_of: str = ""
+    # the answer, one of 403, 409 (of S3), 500, 503, or with a ``code`` 400 and any 409; None lets the request through
+    # after the delay
+    status: int | None = None
+    # the error's code, where another than the status's own is meant: ``BucketNotEmpty``; ``ExpiredToken`` (S3) or
+    # ``ExpiredTokenException`` (others) where the caller's credentials have ended
+    code: str = ""
+    times: int  # how many requests it befalls still
+    delay_seconds: float = 0.0  # how long the answer takes
+
+    def answer(self) -> tuple[int, bytes] | None:
+        """The error, as S3's REST interface or a JSON service has it; None where there is none."""
+        if self.status is None:
+            return None
+        message = f"{_SOURCE}: {self.method} {self.path}{self.operation}"
+        if self.operation:
+            code = self.code or _OPERATION_CODES[self.status]
+            return self.status, json.dumps({"__type": code, "message": message}).encode()
+        code = self.code or _CODES[self.status]
+        return self.status, f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+
+
+class Faults:
+    """The faults that are still to come. Services ask from threads, the gateway from its loop."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Fault] = []
+        self._lock = Lock()
+
+    def add(self, body: bytes) -> None:
+        """A fault's fields as JSON; raises ValueError for what is no fault."""
+        try:
+            fields: Mapping[str, Any] = json.loads(body)
+            fault = Fault(**fields)
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+        codes = _OPERATION_CODES if fault.operation else _CODES
+        if fault.status is not None and fault.status not in codes and not fault.code:
+            raise ValueError(f"status {fault.status} without a code: null or one of {', '.join(map(str, codes))}")
+        if len([each for each in (fault.path, fault.operation, fault.endpoint, fault.instance_type) if each]) != 1:
+            raise ValueError("one of path, operation, endpoint and instance_type")
+        if fault.times < 1:
+            raise ValueError("times from 1")
+        with self._lock:
+            self._waiting.append(fault)
+
+    def clear(self) -> None:
+        """Forget those that are still to come."""
+        with self._lock:
+            self._waiting.clear()
+
+    def shown(self) -> list[dict[str, Any]]:
+        """Those that are still to come."""
+        with self._lock:
+            return [dict(vars(fault)) for fault in self._waiting]
+
+    async def befall(self, method: str, path: str, operation: str = "") -> tuple[int, bytes] | None:
+        """The answer to a request in place of AWS's, after the fault's delay; None lets the request through."""
+        fault = self._next(
+            lambda one: (
+                (one.path != "" and one.method == method and one.path in path)
+                or (one.operation != "" and one.operation == operation)
+            )
+        )
+        if fault is None:
+            return None
+        await asyncio.sleep(fault.delay_seconds)
+        return fault.answer()
+
+    def refuse(self, operation: str) -> None:
+        """Raise RefusedError where a call of this operation inside the local AWS is to fail."""
+        fault = self._next(lambda one: one.operation == operation and one.status is not None)
+        if fault is not None and fault.status is not None:
+            message = f"{_SOURCE}: {operation}"
+            code = fault.code or _OPERATION_CODES[fault.status]
+            raise RefusedError(code, message, source="tritonstack_local.emulator.gateway")
+
+    def silently_back(self, endpoint: str) -> bool:
+        """Whether an update of this endpoint is to roll back silently."""
+        return self._next(lambda one: one.endpoint == endpoint) is not None
+
+    def short_of(self, instance_type: str, what: str) -> bool:
+        """Whether new instances of a type are to be refused for want of ``what``."""
+        return self._next(lambda one: (one.instance_type, one.short_of) == (instance_type, what)) is not None
+
+    def _next(self, befalls: Callable[[Fault], bool]) -> Fault | None:
+        """The first fault of these; it is counted."""
+        with self._lock:
+            for place, fault in enumerate(self._waiting):
+                if befalls(fault):
+                    left = replace(fault, times=fault.times - 1)
+                    self._waiting[place : place + 1] = [left] if left.times else []
+                    return fault
+        return None
+
 
 # So a client that knows nothing but ``AWS_ENDPOINT_URL`` can invoke; who wants the short way gives the runtime's own
 # URL.
@@ -25,6 +150,7 @@ INVOCATION = re.compile(r"^/endpoints/[^/]+/(invocations|invocations-response-st
 _SECONDS = 90.0  # SageMaker gives a container 60 s; the runtime answers itself when those are over
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "content-length"})
 Answer = tuple[int, list[tuple[str, str]], bytes]
+Said = tuple[int, dict[str, Any]]
 
 
 def forward(url: str | None, path: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
@@ -56,6 +182,7 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
+_INTERNAL = "/_tritonstack/"
 _REPORT = re.compile(r"^/_tritonstack/endpoints/([^/]+)/report$")
 _LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runtime's to tell
 
@@ -71,45 +198,55 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection's request, or the server's life cycle."""
-        path = scope.get("path", "")
-        if scope["type"] == "http" and path.startswith("/_tritonstack/iam"):
-            await _answer(send, _json(*await _iam(scope, receive)))
-        elif scope["type"] == "http" and path.startswith("/_tritonstack/"):
-            await _answer(send, await self._internal(scope["method"], path, receive))
-        elif scope["type"] == "http" and scope["method"] == "POST" and INVOCATION.match(path):
-            await _answer(send, await self._invoke(scope, receive))
-        else:
-            fault = None
-            if scope["type"] == "http":
-                target = dict(scope["headers"]).get(b"x-amz-target", b"").decode("latin-1")  # AmazonSSM.PutParameter
-                fault = await self._faults.befall(scope["method"], path, target.rpartition(".")[2])
-            refused = None
-            if fault is None and scope["type"] == "http":
-                receive, refused = await gate.authorised(scope, receive)
-            if refused is not None:
-                await _answer(send, refused)
-            elif fault is None:
-                await ministack.app.app(scope, receive, send)
+        answer: Answer | None = None
+        if scope["type"] == "http":
+            method, path = scope["method"], scope["path"]
+            if path.startswith(_INTERNAL) or path == "/_ministack/reset":  # which would empty a part of the stores
+                answer = await self._internal(scope, receive)
+            elif method == "POST" and INVOCATION.match(path):
+                answer = await self._invoke(scope, receive)
             else:
-                await _body(receive)
-                kind = "application/xml" if fault[1].startswith(b"<") else "application/x-amz-json-1.1"
-                await _answer(send, (fault[0], [("Content-Type", kind)], fault[1]))
+                target = dict(scope["headers"]).get(b"x-amz-target", b"").decode("latin-1")  # AmazonSSM.PutParameter
+                fault = await self._faults.befall(method, path, target.rpartition(".")[2])
+                if fault is None:
+                    receive, answer = await gate.authorised(scope, receive)
+                else:
+                    await _body(receive)
+                    kind = "application/xml" if fault[1].startswith(b"<") else "application/x-amz-json-1.1"
+                    answer = fault[0], [("Content-Type", kind)], fault[1]
+        if answer is None:
+            await ministack.app.app(scope, receive, send)
+        else:
+            await _answer(send, answer)
 
-    async def _internal(self, method: str, path: str, receive: Receive) -> Answer:
-        if path == "/_tritonstack/health" and method == "GET":
-            return _json(200, {"status": "ok"})
-        if path == "/_tritonstack/mark" and method == "GET":
-            return _json(200, {"mark": self._endpoints.mark()})
-        if path == "/_tritonstack/clock" and method in ("GET", "POST"):
-            return _json(200, {"now": clock.now()}) if method == "GET" else _move_clock(await _body(receive))
-        if path == "/_tritonstack/faults":
-            return self._fault(method, await _body(receive))
+    async def _internal(self, scope: Scope, receive: Receive) -> Answer:
+        method, path, body = scope["method"], scope["path"], await _body(receive)
         report = _REPORT.match(path)
-        if report and method == "POST":
-            return self._report(urllib.parse.unquote(report[1]), await _body(receive))
-        return _json(404, {"message": f"{method} {path} is no route of the local AWS"})
+        said: Said
+        match method, path.removeprefix(_INTERNAL):
+            case "GET", "health":
+                said = 200, {"status": "ok"}
+            case "GET", "mark":
+                said = 200, {"mark": self._endpoints.mark()}
+            case "GET", "clock":
+                said = 200, {"now": clock.now()}
+            case "POST", "clock":
+                said = _move_clock(body)
+            case _, "faults":
+                said = self._fault(method, body)
+            case "POST", "iam/decisions":  # for the runtime, as the next
+                said = gate.decision(body)
+            case "GET", "iam/credentials":
+                said = gate.credentials(scope.get("query_string", b"").decode("latin-1"))
+            case "GET", "iam":  # what was used and denied, for the command line
+                said = 200, usage()
+            case "POST", _ if report:
+                said = self._report(urllib.parse.unquote(report[1]), body)
+            case _:
+                said = 404, {"message": f"{method} {path} is no route of the local AWS"}
+        return _json(*said)
 
-    def _fault(self, method: str, body: bytes | None) -> Answer:
+    def _fault(self, method: str, body: bytes | None) -> Said:
         """POST adds a fault, DELETE forgets all, GET shows them; 400 for what is none."""
         try:
             if method == "POST":
@@ -117,25 +254,25 @@ class Gateway:
             elif method == "DELETE":
                 self._faults.clear()
         except ValueError as error:
-            return _json(400, {"message": f"no fault: {error}"})
-        return _json(200, {"faults": self._faults.shown()})
+            return 400, {"message": f"no fault: {error}"}
+        return 200, {"faults": self._faults.shown()}
 
-    def _report(self, endpoint: str, body: bytes | None) -> Answer:
+    def _report(self, endpoint: str, body: bytes | None) -> Said:
         """200 with what the deployment is now, 400 for a malformed report, 409 for one that no deployment awaits."""
         try:
             report = json.loads(body or b"")
             config, outcome, instances = report["endpoint_config_name"], report["outcome"], report.get("instances", 0)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            return _json(400, {"message": f"no report: {error!r}"})
+            return 400, {"message": f"no report: {error!r}"}
         if outcome not in ("in_service", "shifted", "failed"):
-            return _json(400, {"message": f"outcome {outcome!r}: 'in_service', 'shifted' or 'failed'"})
+            return 400, {"message": f"outcome {outcome!r}: 'in_service', 'shifted' or 'failed'"}
         reason = str(report.get("reason") or "the runtime gave no reason")
         reported = self._endpoints.report(
             endpoint=endpoint, config=config, outcome=outcome, reason=reason, instances=instances
         )
         if reported is not None:
-            return _json(200, {"deployment": reported})
-        return _json(409, {"message": f"{outcome} of {config} is not awaited of an endpoint {endpoint}"})
+            return 200, {"deployment": reported}
+        return 409, {"message": f"{outcome} of {config} is not awaited of an endpoint {endpoint}"}
 
     async def _invoke(self, scope: Scope, receive: Receive) -> Answer:
         body = await _body(receive)
@@ -149,37 +286,18 @@ class Gateway:
         return answer
 
 
-async def _iam(scope: Scope, receive: Receive) -> tuple[int, dict[str, Any]]:
-    """Decisions and credentials for the runtime; what was used and denied for the command line."""
-    method, path = scope["method"], scope["path"]
-    if (method, path) == ("POST", "/_tritonstack/iam/decisions"):
-        return gate.decision(await _body(receive))
-    if (method, path) == ("GET", "/_tritonstack/iam/credentials"):
-        return gate.credentials(scope.get("query_string", b"").decode("latin-1"))
-    if (method, path) == ("GET", "/_tritonstack/iam"):
-        return 200, gate.usage()
-    return 404, {"message": f"{method} {path} is no route of the local AWS"}
-
-
-def _move_clock(body: bytes | None) -> Answer:
+def _move_clock(body: bytes | None) -> Said:
     """``{"advance_seconds": N}``; 200 with the time, 400 for what is no such request."""
     try:
-        return _json(200, {"now": clock.advance(float(json.loads(body or b"")["advance_seconds"]))})
+        return 200, {"now": clock.advance(float(json.loads(body or b"")["advance_seconds"]))}
     except (ValueError, TypeError, KeyError) as error:
-        return _json(400, {"message": f'not {{"advance_seconds": N}}: {error!r}'})
+        return 400, {"message": f'not {{"advance_seconds": N}}: {error!r}'}
 
 
 async def _body(receive: Receive) -> bytes | None:
     """The request's body; None where it is too large."""
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        part = message.get("body", b"")
-        size += len(part)
-        if size <= _LARGEST_BODY:
-            parts.append(part)
-        more = message.get("more_body", False)
-    return b"".join(parts) if size <= _LARGEST_BODY else None
+    body = await gate.read_body(receive)
+    return body if len(body) <= _LARGEST_BODY else None
 
 
 def _json(status: int, content: dict[str, Any]) -> Answer:

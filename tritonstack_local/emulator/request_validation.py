@@ -1,4 +1,4 @@
-"""Requests checked against botocore's service models; refusals."""
+"""Requests: refused, checked against botocore's service models, and sent to this emulator's own services."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import difflib
 import functools
 import json
 import math
+import os
 import re
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import boto3
 import botocore
+import botocore.config
 import botocore.session
 
 
@@ -28,6 +32,43 @@ class RefusedError(Exception):
         super().__init__(f"{message} [source: {source}]")
         self.code = code
         self.status = status
+
+
+@functools.cache
+def data_beside(module: str, name: str) -> dict[str, Any]:
+    """The JSON file of this name in the folder of a module, whose ``__file__`` is given."""
+    found: dict[str, Any] = json.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+    return found
+
+
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+"""The account's administrator's, whose requests are all allowed."""
+OWN_TOKEN = uuid.uuid4().hex
+"""The session token of this process's own calls of its services (``services.call``), which need no permission."""
+
+
+def client(service: str, region: str, credentials: Mapping[str, str] = CREDENTIALS, *, attempts: int = 5) -> Any:
+    """A client of this emulator's own gateway, for worker threads: its event loop would wait for itself.
+
+    Args:
+        service: botocore's name.
+        region: of the requests.
+        credentials: as variables. MiniStack takes an access key of twelve digits for the account.
+        attempts: by default a service gives up no sooner than its users' SDKs.
+    """
+    return _client(service, region, attempts, *credentials.values())
+
+
+@functools.lru_cache(maxsize=32)
+def _client(service: str, region: str, attempts: int, *keys: str) -> Any:
+    names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+    signed: Any = dict(zip(names, keys, strict=False))
+    config = botocore.config.Config(
+        s3={"addressing_style": "path"}, retries={"mode": "standard", "total_max_attempts": attempts}
+    )
+    return boto3.client(
+        service, region_name=region, endpoint_url=os.environ["AWS_ENDPOINT_URL"], config=config, **signed
+    )
 
 
 # The sentences are those of AWS ("Member must satisfy enum value set: …"). An unknown member has no such sentence,
@@ -61,7 +102,7 @@ def validate(service: str, operation: str, request: dict[str, Any]) -> None:
 
 
 def coerce(service: str, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The request with the numbers and booleans that a template may spell as strings turned into what the API takes."""
+    """A template's properties as the API takes them: its names, and numbers and booleans that may be strings."""
     shape = service_model(service).operation_model(operation).input_shape
     coerced: dict[str, Any] = _coerced(shape, request)
     return coerced
@@ -70,7 +111,9 @@ def coerce(service: str, operation: str, request: dict[str, Any]) -> dict[str, A
 def _coerced(shape: Any, value: Any) -> Any:
     kind = shape.type_name
     if kind == "structure" and isinstance(value, dict):
-        return {k: _coerced(shape.members[k], v) if k in shape.members else v for k, v in value.items()}
+        spelled = {name.lower(): name for name in shape.members}
+        named = {spelled.get(name.lower(), name): item for name, item in value.items()}
+        return {k: _coerced(shape.members[k], v) if k in shape.members else v for k, v in named.items()}
     if kind == "map" and isinstance(value, dict):
         return {k: _coerced(shape.value, v) for k, v in value.items()}
     if kind == "list" and isinstance(value, list):
@@ -132,7 +175,7 @@ def _structure_problems(shape: Any, value: dict[str, Any], path: str) -> Iterato
 @functools.cache
 def _unsupported() -> dict[str, dict[str, list[Any]]]:
     """Shape → member → the values that the local AWS has; without one the member is not here."""
-    document = json.loads(Path(__file__).with_name("unsupported.json").read_text(encoding="utf-8"))
+    document = data_beside(__file__, "unsupported.json")
     return {shape: members for shapes in document.values() for shape, members in shapes.items()}
 
 

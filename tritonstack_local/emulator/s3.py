@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 from ministack.core.responses import get_account_id, get_region
@@ -16,8 +17,8 @@ from tritonstack_local.emulator.services import call
 Answer = tuple[int, dict[str, str], Any]
 
 
-def install_conditional_copies() -> None:
-    """Have CopyObject heed ``If-None-Match`` and ``If-Match``, which MiniStack's ignores (S3 API reference)."""
+def install() -> None:
+    """Have CopyObject heed its conditions (S3 API reference), and complete MiniStack's provisioner of buckets."""
     copy = s3._copy_object
 
     def copy_object(bucket: str, key: str, headers: dict[str, str]) -> Answer:
@@ -26,6 +27,9 @@ def install_conditional_copies() -> None:
         return answer
 
     s3._copy_object = copy_object
+    complete(TYPE, check=_check, apply=_apply)
+    provisioners._STACK_TAG_PROPERTY[TYPE] = ("Tags", "list")
+    provisioners._RESOURCE_HANDLERS[TYPE]["delete"] = _delete
 
 
 # --- AWS::S3::Bucket ---
@@ -64,11 +68,6 @@ def _logging(bucket: str, value: Any) -> dict[str, Any]:
     return {"BucketLoggingStatus": {"LoggingEnabled": target}}
 
 
-def _lifecycle(_bucket: str, value: Any) -> dict[str, Any]:
-    rules = [_lifecycle_rule(rule, number) for number, rule in enumerate(value["Rules"])]
-    return {"LifecycleConfiguration": {"Rules": rules}}
-
-
 def _lifecycle_rule(rule: dict[str, Any], number: int) -> dict[str, Any]:
     """A rule as the API spells it; raises ``RefusedError`` on a part that would be lost."""
     spelled: dict[str, Any] = {
@@ -88,7 +87,11 @@ def _lifecycle_rule(rule: dict[str, Any], number: int) -> dict[str, Any]:
 _Call = tuple[str, dict[str, Any]]
 _BY_US: dict[str, tuple[str, Callable[[str, Any], dict[str, Any]], _Call]] = {
     "BucketEncryption": ("PutBucketEncryption", _encryption, ("DeleteBucketEncryption", {})),
-    "LifecycleConfiguration": ("PutBucketLifecycleConfiguration", _lifecycle, ("DeleteBucketLifecycle", {})),
+    "LifecycleConfiguration": (
+        "PutBucketLifecycleConfiguration",
+        lambda _, value: {"LifecycleConfiguration": {"Rules": list(map(_lifecycle_rule, value["Rules"], count()))}},
+        ("DeleteBucketLifecycle", {}),
+    ),
     "LoggingConfiguration": ("PutBucketLogging", _logging, ("PutBucketLogging", {"BucketLoggingStatus": {}})),
     "OwnershipControls": (
         "PutBucketOwnershipControls",
@@ -133,10 +136,3 @@ def _delete(bucket: str, _properties: Properties) -> None:
     except RefusedError as refusal:
         if refusal.code != "NoSuchBucket":
             raise
-
-
-def install_bucket() -> None:
-    """Complete MiniStack's provisioner of the type."""
-    complete(TYPE, check=_check, apply=_apply)
-    provisioners._STACK_TAG_PROPERTY[TYPE] = ("Tags", "list")
-    provisioners._RESOURCE_HANDLERS[TYPE]["delete"] = _delete

@@ -17,23 +17,19 @@ import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniSta
 from hypercorn.config import Config  # type: ignore[import-not-found]
 from ministack.core.responses import AccountRegionScopedDict, AccountScopedDict
 
-from tritonstack_local.emulator import account_facts, kms_keys, s3, service_events
+from tritonstack_local.emulator import account_facts, codepipeline, s3, service_events
 from tritonstack_local.emulator.autoscaling.api import ScalableTargets, autoscaling_service
 from tritonstack_local.emulator.cloudformation import (
-    autoscaling_resources,
     custom_resources,
-    network_resources,
     permissions,
     provisioning,
-    sagemaker_resources,
+    resources,
     stack_operations,
 )
 from tritonstack_local.emulator.cloudwatch import api as cloudwatch
 from tritonstack_local.emulator.codebuild import api as codebuild
 from tritonstack_local.emulator.codebuild.shell import descendants
-from tritonstack_local.emulator.codepipeline import Pipelines, codepipeline_service, install_pipelines
-from tritonstack_local.emulator.faults import Faults
-from tritonstack_local.emulator.gateway import Gateway
+from tritonstack_local.emulator.gateway import Faults, Gateway
 from tritonstack_local.emulator.iam.authorization import switch
 from tritonstack_local.emulator.iam.records import records
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
@@ -64,30 +60,28 @@ def build(settings: EmulatorSettings) -> Gateway:
     sagemaker = sagemaker_service(state, endpoints, jobs)
     targets = ScalableTargets(state, endpoints)
     autoscaling = autoscaling_service(targets)
-    pipelines = Pipelines()
-    codepipeline = codepipeline_service(pipelines)
-    for service in (sagemaker, autoscaling, codepipeline):
-        service.install()
-    kms_keys.install()
+    sagemaker.install()
+    autoscaling.install()
     account_facts.install()
-    s3.install_conditional_copies()
     service_events.install()
-    service_events.count_invocations()
     builds = codebuild.install()
-    sagemaker_resources.install(sagemaker, state, endpoints, wait_seconds=settings.endpoint_wait_seconds)
-    autoscaling_resources.install(autoscaling, targets)
-    evaluator = cloudwatch.install(
-        before=(service_events.QueueDepths().write, targets.before_alarms), after=(targets.after_alarms,)
+    resources.install(
+        sagemaker,
+        state,
+        endpoints,
+        autoscaling=autoscaling,
+        targets=targets,
+        wait_seconds=settings.endpoint_wait_seconds,
     )
-    s3.install_bucket()
-    install_pipelines(codepipeline, pipelines)
-    network_resources.install()
-    network_resources.install_joined_networks(state)
+    evaluator = cloudwatch.install(
+        before=(service_events.QueueDepths().write, targets.before_alarms), after=(endpoints.bake, targets.after_alarms)
+    )
+    s3.install()
+    codepipeline.install()
     permissions.install()
     stack_operations.install(patience_seconds=settings.stack_patience_seconds)
     custom_resources.install()
-    provisioning.install_role_boundaries()
-    provisioning.install_schemas()
+    provisioning.install()
     _before_exit.extend((records.write, jobs.end_all, builds.end_all, evaluator.stop))
     faults = Faults()
     sagemaker.before = autoscaling.before = faults.refuse
@@ -119,9 +113,11 @@ def read_tables_whole() -> None:
 
 def serve(settings: EmulatorSettings) -> int:
     """Serve until SIGTERM or SIGINT; then end child processes. 1 where the port is taken."""
-    if _taken(settings):
-        logger.error("%s:%s is already in use", HOST, settings.port)
-        return 1
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        if probe.connect_ex((HOST, settings.port)) == 0:
+            logger.error("%s:%s is already in use", HOST, settings.port)
+            return 1
     if not settings.fleets:
         logger.warning("TRITONSTACK_FLEETS=none: no container is ever started, endpoints are InService at once")
     asyncio.run(_serve(settings, build(settings)))
@@ -159,12 +155,6 @@ def _bound_shutdown() -> None:
     timer = threading.Timer(_SHUTDOWN_SECONDS, end)
     timer.daemon = True
     timer.start()
-
-
-def _taken(settings: EmulatorSettings) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex((HOST, settings.port)) == 0
 
 
 def _end_descendants() -> None:

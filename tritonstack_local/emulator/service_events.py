@@ -1,4 +1,4 @@
-"""Events, logs and CloudWatch metrics of the services themselves."""
+"""Events, logs and CloudWatch metrics of the services themselves; KMS keys of log groups and topics."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import contextvars
 import json
 import logging
 import threading
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from ministack.core.arn import parse_arn
 from ministack.core.responses import get_account_id, request_scope
-from ministack.services import cloudwatch_logs, eventbridge, lambda_svc, sqs
+from ministack.services import cloudwatch_logs, eventbridge, kms, lambda_svc, sns, sqs
+from ministack.services.cloudwatch import record_metric
 
 from tritonstack import aws_names
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.cloudwatch import metrics
+from tritonstack_local.emulator.cloudformation.provisioning import Properties, complete
 from tritonstack_local.emulator.codebuild.build import Build
-from tritonstack_local.emulator.iam import function_roles
-from tritonstack_local.emulator.iam.authorization import Principal, enforced, role_principal, service_principal
+from tritonstack_local.emulator.iam.authorization import Principal, decide, enforced, role_principal, service_principal
 from tritonstack_local.emulator.iam.needs import Need
-from tritonstack_local.emulator.iam.service_calls import log_needs, refusal_of
-from tritonstack_local.emulator.kms_keys import EVENTS, publishing_refusal
-from tritonstack_local.emulator.services import role_trusts
+from tritonstack_local.emulator.iam.service_calls import install_roles, log_needs, refusal_of
+from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.services import JsonService, role_trusts
 
 # --- Events ---
 # PutEvents refuses such sources, as on AWS. A Lambda target is invoked asynchronously: when the function fails, Lambda
@@ -34,10 +36,26 @@ _LONGEST_EVENT_AGE_SECONDS = 21600.0
 
 
 def install() -> None:
-    """Services act with their roles, events bear the clock's time, Lambda targets are tried again. Once a process."""
-    function_roles.install()
+    """Services act with their roles; events bear the clock's time, and rules hand them over by permission, counted."""
+    install_roles()
     eventbridge._now_ts = clock.now
     eventbridge._dispatch_to_lambda = _invoke_in_background
+    theirs = eventbridge._invoke_target
+
+    def invoke(target: dict[str, Any], event: dict[str, Any], rule: dict[str, Any], view: Any = None) -> None:
+        """An invocation that fails for want of permission counts, too."""
+        refusal = delivery_refusal(target["Arn"], rule, role=target.get("RoleArn"))
+        if refusal is None:
+            theirs(target, event, rule, view)
+        else:
+            logger.error("event not delivered to %s: %s", target["Arn"], refusal)
+            _keep_undelivered(target, event, rule)
+        record_metric(aws_names.EVENTS, aws_names.INVOCATIONS, 1, "Count", {aws_names.RULE_NAME: rule["Name"]})
+
+    eventbridge._invoke_target = invoke
+    owner = SimpleNamespace(associate_kms_key=_set_log_group_key, disassociate_kms_key=_set_log_group_key)
+    JsonService(owner, service="logs").serve_first(cloudwatch_logs)
+    complete("AWS::SNS::Topic", apply=_set_topic_key)
 
 
 def emit(source: str, detail_type: str, detail: dict[str, Any], resources: list[str]) -> None:
@@ -140,8 +158,12 @@ class LogStream:
         refusal: why there is none, and no line is kept: the writer may not write it. None where it may.
     """
 
-    def __init__(self, group: str, stream: str, *, writer: Principal) -> None:
-        """In the account and region of the calling context. ``writer``: whose permissions count, once, now."""
+    def __init__(self, group: str, stream: str, *, writer: Principal, prefix: Callable[[], str]) -> None:
+        """In the account and region of the calling context.
+
+        ``writer``: whose permissions count, once, now. ``prefix`` begins the lines that ``say`` writes.
+        """
+        self._prefix = prefix
         self.refusal = refusal_of(writer, log_needs(group, stream), by=f"log of {group}")
         if self.refusal is not None:
             return
@@ -149,6 +171,10 @@ class LogStream:
         self._stream = {"logGroupName": group, "logStreamName": stream}
         cloudwatch_logs._create_log_group({"logGroupName": group})
         cloudwatch_logs._create_log_stream(dict(self._stream))
+
+    def say(self, text: str) -> None:
+        """A line of the service's own."""
+        self.line(self._prefix() + text)
 
     def line(self, text: str) -> None:
         """A line of a command's output, or several."""
@@ -171,25 +197,6 @@ _FAILED = frozenset({"FAILED", "TIMED_OUT"})
 _MINUTE = 60
 
 
-def count_invocations() -> None:
-    """Have every event that a rule hands to a target authorised and counted: ``Invocations`` by ``RuleName``.
-
-    Once a process. An invocation that fails for want of permission counts, too.
-    """
-    theirs = eventbridge._invoke_target
-
-    def invoke(target: dict[str, Any], event: dict[str, Any], rule: dict[str, Any], view: Any = None) -> None:
-        refusal = delivery_refusal(target["Arn"], rule, role=target.get("RoleArn"))
-        if refusal is None:
-            theirs(target, event, rule, view)
-        else:
-            logger.error("event not delivered to %s: %s", target["Arn"], refusal)
-            _keep_undelivered(target, event, rule)
-        metrics.record(aws_names.EVENTS, aws_names.INVOCATIONS, 1, "Count", {aws_names.RULE_NAME: rule["Name"]})
-
-    eventbridge._invoke_target = invoke
-
-
 def _keep_undelivered(target: dict[str, Any], event: dict[str, Any], rule: dict[str, Any]) -> None:
     """Send an event to the target's dead-letter queue, whose policy must let EventBridge in."""
     queue = (target.get("DeadLetterConfig") or {}).get("Arn")
@@ -201,19 +208,18 @@ def _keep_undelivered(target: dict[str, Any], event: dict[str, Any], rule: dict[
 def count_build(build: Build) -> None:
     """Write of a build that has ended; a stopped one neither failed nor succeeded."""
     of = {aws_names.PROJECT_NAME: build.plan.project}
-    metrics.record(aws_names.CODEBUILD, aws_names.BUILDS, 1, "Count", of)
-    metrics.record(aws_names.CODEBUILD, aws_names.BUILD_DURATION, clock.now() - build.start, "Seconds", of)
+    record_metric(aws_names.CODEBUILD, aws_names.BUILDS, 1, "Count", of)
+    record_metric(aws_names.CODEBUILD, aws_names.BUILD_DURATION, clock.now() - build.start, "Seconds", of)
     ends = {aws_names.SUCCEEDED_BUILDS: build.status == "SUCCEEDED", aws_names.FAILED_BUILDS: build.status in _FAILED}
     for name, holds in ends.items():
         if holds:
-            metrics.record(aws_names.CODEBUILD, name, 1, "Count", of)
+            record_metric(aws_names.CODEBUILD, name, 1, "Count", of)
 
 
 class QueueDepths:
     """How many messages wait in each queue, once a minute."""
 
     def __init__(self) -> None:
-        """Nothing written yet."""
         self._written: dict[str, int] = {}
 
     def write(self) -> None:
@@ -225,12 +231,54 @@ class QueueDepths:
                 continue
             self._written[arn] = minute
             sqs._refresh_counts(queue)
-            waiting = int(queue["attributes"]["ApproximateNumberOfMessages"])
+            waiting, of = int(queue["attributes"]["ApproximateNumberOfMessages"]), {aws_names.QUEUE_NAME: queue["name"]}
             with request_scope(account, region):
-                metrics.record(
-                    aws_names.QUEUES,
-                    aws_names.VISIBLE_MESSAGES,
-                    waiting,
-                    "Count",
-                    {aws_names.QUEUE_NAME: queue["name"]},
-                )
+                record_metric(aws_names.QUEUES, aws_names.VISIBLE_MESSAGES, waiting, "Count", of)
+
+
+# --- Keys of log groups and of topics, as far as MiniStack lacks them. Nothing is encrypted ---
+#
+# Log groups: AssociateKmsKey and DisassociateKmsKey of CloudWatch Logs; MiniStack keeps and describes a group's key.
+#
+# Topics: CloudFormation's KmsMasterKeyId is kept, and a service that publishes is refused where the topic's or the
+# key's policy does not let it in. The publisher needs kms:GenerateDataKey and kms:Decrypt (SNS developer guide,
+# "Managing Amazon SNS encryption keys and costs"). EventBridge uses the key without its source (the same: conditions on
+# aws:SourceAccount and aws:SourceArn are "not supported for EventBridge-to-encrypted topics"); a CloudWatch alarm uses
+# it with it. The key's policy counts also where permissions are not enforced.
+
+_KEY = "KmsMasterKeyId"
+_PUBLISHING = ("kms:Decrypt", "kms:GenerateDataKey")
+EVENTS = "events.amazonaws.com"
+
+
+def publishing_refusal(topic: str, *, service: str, source: Mapping[str, str]) -> str | None:
+    """Why a service may not publish to a topic; None where it may. ``source``: the keys of what it publishes for."""
+    caller, by = service_principal(service), f"{service} publishes to {topic}"
+    denied = refusal_of(caller, [Need(action="sns:Publish", resource=topic, context=dict(source))], by=by)
+    if denied is not None:
+        return denied.sentence
+    found = sns._topic_by_arn_any_scope(topic)
+    key = kms._resolve_key(found["attributes"].get(_KEY)) if found else None
+    context = {} if service == EVENTS else dict(source)
+    used = [Need(action=action, resource=key["Arn"], context=context) for action in _PUBLISHING] if key else []
+    refused = [need for need in used if not decide(caller, need)[1].allowed]
+    if not refused:
+        return None
+    refusal_of(caller, refused, by=by)
+    actions = " and ".join(need.action for need in refused)
+    return f"the policy of {refused[0].resource}, the topic's key, does not allow {service} {actions}"
+
+
+def _set_topic_key(topic: str, new: Properties, _old: Properties) -> None:
+    attributes = sns._topics[topic]["attributes"]
+    attributes.pop(_KEY, None)
+    attributes.update({name: value for name, value in new.items() if name == _KEY})
+
+
+def _set_log_group_key(request: dict[str, Any]) -> None:
+    name = request.get("logGroupName")
+    group = cloudwatch_logs._log_groups.get(name)
+    if group is None:
+        sentence = f"The specified log group does not exist: {name}"
+        raise RefusedError("ResourceNotFoundException", sentence, source="CloudWatch Logs API reference")
+    group["kmsKeyId"] = request.get("kmsKeyId")  # DisassociateKmsKey names none

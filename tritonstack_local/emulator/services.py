@@ -6,16 +6,14 @@ import json
 import re
 import sys
 import types
-import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import botocore.awsrequest
-import botocore.parsers
-import botocore.serialize
 import ministack.app
 import ministack.core.router
-from ministack.core.responses import error_response_json, get_account_id, json_response
+from botocore import xform_name
+from botocore.exceptions import ClientError
+from ministack.core.responses import error_response_json, get_account_id, get_region, json_response
 
 from tritonstack_local.emulator import request_validation
 from tritonstack_local.emulator.iam.authorization import (
@@ -26,46 +24,32 @@ from tritonstack_local.emulator.iam.authorization import (
     service_principal,
 )
 from tritonstack_local.emulator.iam.needs import Need
-from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.request_validation import OWN_TOKEN, RefusedError
 
 # --- Calls of MiniStack's services ---
-# A request is serialised with botocore, handed to the service's own handler on MiniStack's event loop, and the response
-# parsed. For worker threads only: MiniStack refuses it on the loop.
-
-_SECONDS = 60.0
 
 
 def call(service: str, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Call ``operation``; raises ``RefusedError`` with the model's problems or the service's own error.
+    """Call ``operation`` past the gate, as the account's administrator. For worker threads only.
+
+    Raises ``RefusedError`` with the model's problems or the service's own error.
 
     Args:
-        service: botocore's name (``s3``, ``cloudwatch``), which is also MiniStack's module.
+        service: botocore's name (``s3``, ``cloudwatch``).
         operation: the API operation.
         request: its parameters; strings where a template may spell numbers so.
     """
     request = request_validation.coerce(service, operation, request)
     request_validation.validate(service, operation, request)
-    model = request_validation.service_model(service)
-    shape = model.operation_model(operation)
-    spoken = model.metadata.get("protocols", ())
-    protocol = next((name for name in ("json", "query") if name in spoken), model.metadata["protocol"])
-    method, path, query, headers, body = _serialised(service, shape, protocol, request)
-    handler = ministack.app._get_module(service).handle_request
-    status, answer_headers, answer_body = ministack.app.call_service_handler_sync(
-        handler, method, path, headers, body, query, timeout=_SECONDS
-    )
-    parsed: dict[str, Any] = botocore.parsers.create_parser(protocol).parse(
-        {
-            "status_code": status,
-            "headers": botocore.awsrequest.HeadersDict(answer_headers),
-            "body": answer_body if isinstance(answer_body, bytes) else (answer_body or "").encode(),
-        },
-        shape.output_shape,
-    )
-    if status >= 300:
-        error = parsed["Error"]
-        raise RefusedError(error["Code"], error["Message"], source=f"MiniStack's {service} {operation}", status=status)
-    return parsed
+    keys = {"AWS_ACCESS_KEY_ID": get_account_id(), "AWS_SECRET_ACCESS_KEY": "testing", "AWS_SESSION_TOKEN": OWN_TOKEN}
+    try:
+        own = request_validation.client(service, get_region(), keys, attempts=1)
+        answer: dict[str, Any] = getattr(own, xform_name(operation))(**request)
+    except ClientError as refusal:
+        error, status = refusal.response["Error"], refusal.response["ResponseMetadata"]["HTTPStatusCode"]
+        source = f"MiniStack's {service} {operation}"
+        raise RefusedError(error["Code"], error["Message"], source=source, status=status) from refusal
+    return answer
 
 
 def role_trusts(arn: str, service: str) -> bool:
@@ -82,20 +66,20 @@ def role_trusts(arn: str, service: str) -> bool:
     return enforced() or decide(service_principal(service), need)[1].allowed
 
 
-def _serialised(
-    service: str, shape: Any, protocol: str, request: dict[str, Any]
-) -> tuple[str, str, dict[str, list[str]], dict[str, str], bytes]:
-    made = botocore.serialize.create_serializer(protocol).serialize_to_request(request, shape)
-    path, _, flags = made["url_path"].partition("?")
-    if service == "s3":  # the bucket travels in the endpoint, not in the serialised path
-        path = "/" + request["Bucket"] + path.removeprefix("/" + request["Bucket"])
-    query = {k: v if isinstance(v, list) else [str(v)] for k, v in (made.get("query_string") or {}).items()}
-    query |= {name: [""] for name in flags.split("&") if name}
-    body = made["body"]
-    if isinstance(body, dict):
-        body = urllib.parse.urlencode(body)
-    headers = {name.lower(): value for name, value in made["headers"].items()}
-    return made["method"], path, query, headers, body.encode() if isinstance(body, str) else body
+def as_response(operation: Callable[..., Any], *, invalid: str = "ValidationException") -> Callable[..., Any]:
+    """An operation of MiniStack's, in JSON, that is answered with the RefusedError that it raises.
+
+    ``invalid``: the service's error code of a request that botocore's model does not allow.
+    """
+
+    def answered(*given: Any) -> Any:
+        try:
+            return operation(*given)
+        except RefusedError as refusal:
+            code = invalid if refusal.code == "ValidationException" else refusal.code
+            return error_response_json(code, str(refusal), refusal.status)
+
+    return answered
 
 
 Request = dict[str, Any]
@@ -109,36 +93,40 @@ class JsonService:
 
     def __init__(
         self,
-        *,
+        *owners: object,
         service: str,
         target_prefix: str = "",
-        operations: Mapping[str, Operation],
-        forget: Callable[[], None] = lambda: None,
         invalid: str = "ValidationException",
     ) -> None:
-        """``target_prefix`` begins the ``X-Amz-Target`` header; ``forget`` empties the service's stores.
+        """``owners`` have the operations, as functions with boto3's names (``create_model``).
 
-        ``invalid``: the service's error code of a request that botocore's model does not allow.
+        Args:
+            owners: objects or modules.
+            service: botocore's name.
+            target_prefix: begins the ``X-Amz-Target`` header.
+            invalid: the service's error code of a request that botocore's model does not allow.
         """
         self.service = service
+        names = [(name, xform_name(name)) for name in request_validation.service_model(service).operation_names]
+        self.operations: dict[str, Operation] = {
+            name: getattr(owner, method) for name, method in names for owner in owners if hasattr(owner, method)
+        }
         self._target_prefix = target_prefix
-        self._operations = operations
-        self._forget = forget
         self._invalid = invalid
         self.before: Callable[[str], None] = lambda _operation: None
-        """Called with each operation's name; what it raises is the answer (``faults``)."""
+        """Called with each operation's name; what it raises is the answer (``gateway.Faults``)."""
 
     def call(self, operation: str, request: Request) -> dict[str, Any]:
         """One operation, checked; raises ``RefusedError``."""
-        if operation not in self._operations:
+        if operation not in self.operations:
             raise RefusedError(
                 "UnknownOperationException",
-                f"{self.service}:{operation} is not in the local AWS; it has {', '.join(sorted(self._operations))}",
+                f"{self.service}:{operation} is not in the local AWS; it has {', '.join(sorted(self.operations))}",
                 source="tritonstack_local.emulator",
             )
         request_validation.validate(self.service, operation, request)
         self.before(operation)
-        return self._operations[operation](request) or {}
+        return self.operations[operation](request) or {}
 
     def call_from_template(self, operation: str, request: Request) -> dict[str, Any]:
         """As ``call``, for properties of a template, where numbers and booleans may be strings."""
@@ -154,12 +142,23 @@ class JsonService:
             code = self._invalid if refusal.code == "ValidationException" else refusal.code
             return error_response_json(code, str(refusal), refusal.status, content_type=_CONTENT_TYPE)
 
+    def serve_first(self, module: Any) -> None:
+        """Serve its operations in the place of MiniStack's ``module``, which goes on serving the others."""
+        theirs = module.handle_request
+
+        async def handle(method: str, path: str, headers: Mapping[str, str], body: bytes, query: Any) -> Any:
+            operation = headers.get("x-amz-target", "").rpartition(".")[2]
+            served = self.handle if operation in self.operations else theirs
+            return await served(method, path, headers, body, query)
+
+        module.handle_request = handle
+
     def install(self) -> None:
-        """Register with MiniStack: routing by target and credential scope, reset, no persistence."""
+        """Register with MiniStack: routing by target and credential scope, no persistence."""
         name = "tritonstack_" + self.service.replace("-", "_")
         module: Any = types.ModuleType(f"ministack.services.{name}")
         module.handle_request = self.handle
-        module.reset = self._forget
+        module.reset = lambda: None
         module.get_state = dict
         module.restore_state = lambda _data: None
         sys.modules[module.__name__] = module

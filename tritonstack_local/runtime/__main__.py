@@ -63,7 +63,6 @@ async def serve(settings: RuntimeSettings) -> None:
 
 
 def main() -> None:
-    """The program."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("botocore").setLevel(logging.ERROR)  # its warnings are of errors that it raises as well
     uvloop.run(serve(read_arguments()))

@@ -15,7 +15,7 @@ from tritonstack.http_server import Answer, InvokeError, Request, Server
 from tritonstack_local.runtime.callers import Authority, Callers
 from tritonstack_local.runtime.deployed import DeployedConfig, EmulatorReader
 from tritonstack_local.runtime.endpoint import Endpoint, Reconciler, say_if_it_failed
-from tritonstack_local.runtime.errors import endpoint_not_found, unknown_operation
+from tritonstack_local.runtime.errors import endpoint_not_found, shortened
 from tritonstack_local.runtime.fleet import Fleet, FleetParts
 from tritonstack_local.runtime.invocation import Done
 from tritonstack_local.runtime.metrics import NOT_WRITTEN
@@ -136,7 +136,6 @@ class Runtime:
         return {} if endpoint is None else endpoint.described.tags
 
     async def handle(self, request: Request) -> Answer:
-        """Answer one request. Raises InvokeError."""
         path, name = request.path, endpoint_in(request.method, request.path)
         if name is not None:
             if self._callers is not None:
@@ -149,7 +148,8 @@ class Runtime:
             return Answer.of_json({"status": "ok"})
         if request.method == b"GET" and path == b"/_tritonstack/status":
             return Answer.of_json(runtime_status(self.reconciler))
-        raise unknown_operation(path=path.decode("latin-1"))
+        sentence = f"The local runtime implements InvokeEndpoint, not {shortened(path.decode('latin-1'))}."
+        raise InvokeError("UnknownOperationException", 404, sentence)
 
     def handle_at_once(self, request: Request, done: Done) -> bool:
         """Begin to answer an ordinary invocation without a task; False where ``handle`` is to answer."""

@@ -6,30 +6,26 @@ The emulator keeps the policies and decides; the runtime asks it over internal r
 from __future__ import annotations
 
 import asyncio
-import http.client
-import json
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import partial
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode
 
-import boto3.session
-import botocore.session
-from botocore.credentials import DeferredRefreshableCredentials
 from botocore.exceptions import CredentialRetrievalError
 
 from tritonstack.http_server import InvokeError, Request
 from tritonstack_local import ACCOUNT, REGION
-from tritonstack_local.runtime.deployed import DeploymentError, RoleRefusedError, UnreachableError, emulator_client
-from tritonstack_local.runtime.errors import missing_authentication_token, service_unavailable
+from tritonstack_local.runtime.deployed import (
+    DeploymentError,
+    RoleRefusedError,
+    UnreachableError,
+    ask_emulator,
+    emulator_client,
+)
+from tritonstack_local.runtime.errors import service_unavailable
 from tritonstack_local.runtime.model_cache import TARGET_MODEL
 from tritonstack_local.runtime.settings import RuntimeSettings
 
@@ -48,8 +44,7 @@ class Authority:
     """The IAM of the local AWS. Methods block."""
 
     def __init__(self, settings: RuntimeSettings) -> None:
-        """Sends nothing yet."""
-        self._url = f"{settings.emulator_url}/_tritonstack/iam"
+        self._settings = settings
 
     def refusal(self, *, access_key: str, resource: str, context: Mapping[str, str]) -> InvokeError | None:
         """The error response to a caller that may not invoke; None to one that may. Raises UnreachableError.
@@ -57,44 +52,35 @@ class Authority:
         ``access_key`` is empty where the request has no signature.
         """
         question = {"access_key": access_key, "action": "sagemaker:InvokeEndpoint", "resource": resource}
-        status, answer = self._read("/decisions", json.dumps({**question, "context": context}).encode())
+        asked = {**question, "context": context}
+        status, answer = ask_emulator(self._settings, "iam/decisions", asked, seconds=ASK_SECONDS)
         if status != 200 or "allowed" not in answer:
-            raise UnreachableError(f"{self._url}/decisions answered {status}: {answer}")
+            raise UnreachableError(f"the emulator answered {status} to a question for a decision: {answer}")
         if answer["allowed"]:
             return None
-        return InvokeError(answer["code"], 403, answer["message"]) if access_key else missing_authentication_token()
+        if access_key:
+            return InvokeError(answer["code"], 403, answer["message"])
+        return InvokeError("MissingAuthenticationTokenException", 403, "Missing Authentication Token")
 
     def credentials(self, role: str) -> dict[str, str]:
-        """Credentials of a new session of a role, as botocore refreshes them.
+        """Keys of a new session of a role, as boto3 takes them. It lasts as long as the local AWS.
 
         Raises RoleRefusedError: there is no such role, or it does not trust SageMaker; CredentialRetrievalError: the
         local AWS does not answer.
         """
         asked = urlencode({"role": role, "service": SERVICE, "session": "SageMaker"})
         try:
-            status, answer = self._read(f"/credentials?{asked}")
+            status, answer = ask_emulator(self._settings, f"iam/credentials?{asked}", seconds=ASK_SECONDS)
         except UnreachableError as error:
             raise CredentialRetrievalError(provider=SERVICE, error_msg=str(error)) from error
         if status != 200:
             kind = RoleRefusedError if status in (403, 404) else CredentialRetrievalError
             raise kind(provider=SERVICE, error_msg=answer.get("message", str(status)))
         return {
-            "access_key": answer["AccessKeyId"],
-            "secret_key": answer["SecretAccessKey"],
-            "token": answer["SessionToken"],
-            "expiry_time": datetime.fromtimestamp(answer["Expiration"], UTC).isoformat(),
+            "aws_access_key_id": answer["AccessKeyId"],
+            "aws_secret_access_key": answer["SecretAccessKey"],
+            "aws_session_token": answer["SessionToken"],
         }
-
-    def _read(self, path: str, body: bytes | None = None) -> tuple[int, dict[str, Any]]:
-        request = urllib.request.Request(f"{self._url}{path}", data=body)  # noqa: S310  (the emulator, on loopback)
-        try:
-            try:
-                with urllib.request.urlopen(request, timeout=ASK_SECONDS) as answer:  # noqa: S310
-                    return answer.status, json.loads(answer.read())
-            except urllib.error.HTTPError as refused:
-                return refused.code, json.loads(refused.read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise UnreachableError(f"{self._url}: {error!r}") from error
 
 
 # --- Who may invoke ---
@@ -217,9 +203,8 @@ class Roles:
         """Makes no client yet. Where IAM is switched off they act as the administrator."""
         self._authority = authority
         self._settings = settings
-        self._sessions: dict[str, boto3.session.Session] = {}
         self._clients: dict[tuple[str, str], Any] = {}
-        self._lock = threading.Lock()  # boto3's sessions, unlike its clients, are not for several threads
+        self._lock = threading.Lock()  # boto3's session, unlike its clients, is not for several threads
 
     def check(self, role: str) -> None:
         """Raise DeploymentError where SageMaker cannot assume the role, UnreachableError where nothing answers."""
@@ -237,20 +222,11 @@ class Roles:
             raise UnreachableError(str(error)) from error
 
     def client(self, role: str, service: str) -> Any:
-        """A boto3 client with a session of the role, which is renewed before it expires."""
+        """A boto3 client with a session of the role. Raises as ``Authority.credentials``."""
         with self._lock:
             if (role, service) not in self._clients:
-                session = self._session(role) if self._settings.iam else None
-                self._clients[role, service] = emulator_client(
-                    self._settings, service, read_timeout=60 if service == "s3" else 20, session=session
-                )
+                keys = self._authority.credentials(role) if self._settings.iam else None
+                timeout = 60 if service == "s3" else 20
+                made = emulator_client(self._settings, service, read_timeout=timeout, keys=keys)
+                self._clients[role, service] = made
             return self._clients[role, service]
-
-    def _session(self, role: str) -> boto3.session.Session:
-        if role not in self._sessions:
-            credentials = DeferredRefreshableCredentials(partial(self._authority.credentials, role), "execution-role")
-            provider = SimpleNamespace(load_credentials=lambda: credentials)
-            session = botocore.session.Session()
-            session.register_component("credential_provider", provider)
-            self._sessions[role] = boto3.session.Session(botocore_session=session)
-        return self._sessions[role]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tritonstack.http_server import Answer
 from tritonstack_local.container import prepare_model_data
-from tritonstack_local.container.pbtxt import ConfigSyntaxError
+from tritonstack_local.container.repository import ConfigSyntaxError
 from tritonstack_local.runtime.model_cache import TARGET_MODEL, CachedModel
 from tritonstack_local.runtime.pool import (
     PING,
@@ -37,9 +37,9 @@ class ContainerClient:
         """``open_sockets`` gives so many sockets connected to the container; raises OSError."""
         self._settings = settings
         self._open_sockets = open_sockets
-        self._pool = ConnectionPool(open_sockets=open_sockets, limit=settings.max_connections)
-        self._loads = Lanes(pool=self._pool, open_sockets=open_sockets, count=settings.max_parallel_loads)
-        self._unloads = Lanes(pool=self._pool, open_sockets=open_sockets, count=UNLOAD_LANES)
+        self.pool = ConnectionPool(open_sockets=open_sockets, limit=settings.max_connections)
+        self._loads = Lanes(pool=self.pool, open_sockets=open_sockets, count=settings.max_parallel_loads)
+        self._unloads = Lanes(pool=self.pool, open_sockets=open_sockets, count=UNLOAD_LANES)
 
     async def open(self) -> None:
         """Open the connections for inference, then the lanes, so that they get different threads (see ``pool``).
@@ -50,11 +50,11 @@ class ContainerClient:
         try:
             # In groups, each of which gets the same threads as the one before, since those are idle again by then.
             # Under load a new connection goes to the idlest thread: those opened then end up on all threads.
-            while self._pool.size < prepared:
-                await self._pool.open(SPREAD)
-                await self._pool.ask_all(PING, seconds=PING_SECONDS)
+            while self.pool.size < prepared:
+                await self.pool.open(SPREAD)
+                await self.pool.ask_all(PING, seconds=PING_SECONDS)
             # While these threads have pings to answer, one more connection queues at each, and the next go elsewhere.
-            answers = self._pool.ask_all(PING, seconds=PING_SECONDS)
+            answers = self.pool.ask_all(PING, seconds=PING_SECONDS)
             sockets = await self._open_sockets(SPREAD + UNLOAD_LANES + self._settings.max_parallel_loads)
             await answers
         except TimeoutError as error:
@@ -63,7 +63,7 @@ class ContainerClient:
             raise ContainerGoneError(f"the container takes no connection: {error}") from error
         for number, connected in enumerate(sockets):
             if number < SPREAD:
-                await self._pool.adopt(connected)
+                await self.pool.adopt(connected)
             elif number < SPREAD + UNLOAD_LANES:
                 await self._unloads.adopt(connected)
             else:
@@ -100,17 +100,9 @@ class ContainerClient:
         )
         return await self._unloads.call(head, b"", seconds=self._settings.unload_seconds)
 
-    def take_idle(self) -> UpstreamConnection | None:
-        """A connection for one inference request without waiting, or None; give it back with ``release``."""
-        return self._pool.take_idle()
-
-    def release(self, connection: UpstreamConnection) -> None:
-        """Give a connection back, whole or closed."""
-        self._pool.release(connection)
-
     async def invoke(self, head: bytes, body: bytes, *, seconds: float) -> Answer:
         """Send one inference request. Raises ContainerGoneError, TimeoutError."""
-        pool = self._pool
+        pool = self.pool
         connection = pool.take_idle() or await pool.take()
         try:
             return await connection.send(head, body, seconds=seconds)
@@ -119,7 +111,7 @@ class ContainerClient:
 
     def close(self) -> None:
         """Close every connection; what is in flight ends with ContainerGoneError."""
-        self._pool.close()
+        self.pool.close()
         self._loads.close()
         self._unloads.close()
 

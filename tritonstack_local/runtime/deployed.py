@@ -127,19 +127,15 @@ class DeployedEndpoint:
 
 
 def emulator_client(
-    settings: RuntimeSettings,
-    service: str,
-    *,
-    read_timeout: float = 20.0,
-    session: boto3.session.Session | None = None,
+    settings: RuntimeSettings, service: str, *, read_timeout: float = 20.0, keys: Mapping[str, str] | None = None
 ) -> Any:
-    """A boto3 client of the local AWS, with a session's credentials or the administrator's."""
-    keys: dict[str, Any] = {} if session else {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
-    return (session or boto3.session.Session()).client(
+    """A boto3 client of the local AWS. ``keys``: a session's, as boto3 takes them; None for the administrator's."""
+    signed: Any = keys or {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
+    return boto3.client(
         service,
         endpoint_url=settings.emulator_url,
         region_name=REGION,
-        **keys,
+        **signed,
         config=Config(
             retries={"total_max_attempts": 2, "mode": "standard"},
             connect_timeout=5,
@@ -148,6 +144,23 @@ def emulator_client(
             s3={"addressing_style": "path"},
         ),
     )
+
+
+def ask_emulator(settings: RuntimeSettings, path: str, question: Any = None, *, seconds: float = 10.0) -> Any:
+    """Status and document of one of the emulator's own routes, to which a question is posted.
+
+    Raises UnreachableError: nothing answers, or no JSON.
+    """
+    url = f"{settings.emulator_url}/_tritonstack/{path}"
+    request = urllib.request.Request(url, data=None if question is None else json.dumps(question).encode())  # noqa: S310
+    try:
+        try:
+            with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310  (the emulator, on loopback)
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.loads(refused.read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise UnreachableError(f"{url}: {error!r}") from error
 
 
 class EmulatorReader:
@@ -160,12 +173,10 @@ class EmulatorReader:
 
     def mark(self) -> str:
         """A mark that differs as soon as anything about the endpoints does; cheap to ask. Raises UnreachableError."""
-        url = f"{self._settings.emulator_url}/_tritonstack/mark"
-        try:
-            with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310  (the emulator, on loopback)
-                return str(json.loads(answer.read())["mark"])
-        except (OSError, http.client.HTTPException, ValueError, TypeError, KeyError) as error:
-            raise UnreachableError(f"{url}: {error!r}") from error
+        status, answer = ask_emulator(self._settings, "mark")
+        if status != 200 or "mark" not in answer:
+            raise UnreachableError(f"the emulator answered {status}, not with its mark: {answer}")
+        return str(answer["mark"])
 
     def endpoints(self) -> tuple[DeployedEndpoint, ...]:
         """Every endpoint, as listed and described. Raises UnreachableError."""
@@ -246,20 +257,14 @@ class EmulatorReader:
 
         ``outcome``: ``in_service``, ``failed`` for a ``reason``, or ``shifted`` to so many ``instances``.
         """
-        url = f"{self._settings.emulator_url}/_tritonstack/endpoints/{quote(endpoint)}/report"
         report = {"endpoint_config_name": config, "outcome": outcome, "reason": reason, "instances": instances}
-        request = urllib.request.Request(  # noqa: S310  (the emulator's address, on loopback)
-            url, data=json.dumps(report).encode(), headers={"Content-Type": "application/json"}, method="POST"
-        )
+        status, answer = ask_emulator(self._settings, f"endpoints/{quote(endpoint)}/report", report)
+        if status in (404, 409):
+            return Reported.NOT_AWAITED
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
-                return Reported(json.loads(answer.read())["deployment"])
-        except urllib.error.HTTPError as error:
-            if error.code in (404, 409):
-                return Reported.NOT_AWAITED
-            raise UnreachableError(f"{url} answered {error.code}") from error
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UnreachableError(f"{url}: {error!r}") from error
+            return Reported(answer["deployment"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise UnreachableError(f"the emulator answered {status} to a report: {answer}") from error
 
 
 def _traffic(summary: Mapping[str, Any]) -> Traffic | None:

@@ -41,7 +41,6 @@ class Endpoint:
     """
 
     def __init__(self, *, described: DeployedEndpoint, reader: EmulatorReader, new_fleet: NewFleet) -> None:
-        """Starts nothing yet."""
         self.described = described
         self.serving: Variants | None = None
         self.starting: Variants | None = None
@@ -62,7 +61,6 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """The endpoint's name."""
         return self.described.name
 
     @property
@@ -365,7 +363,8 @@ class Reconciler:
             logger.info("the local AWS answers again")
             self.unreachable = None
         self.apply(self._described, as_of=began)
-        return self._pause()
+        recent = time.monotonic() - self._changed_at < BUSY_SECONDS
+        return self._settings.reconcile_seconds if recent else self._settings.quiet_seconds
 
     def apply(self, described: tuple[DeployedEndpoint, ...], *, as_of: float) -> None:
         """Start, change and remove endpoints so that they become what is described."""
@@ -390,10 +389,6 @@ class Reconciler:
         task = asyncio.create_task(endpoint.remove(drain=True), name=f"remove {name}")
         self._removals.add(task)
         task.add_done_callback(self._removals.discard)
-
-    def _pause(self) -> float:
-        recent = time.monotonic() - self._changed_at < BUSY_SECONDS
-        return self._settings.reconcile_seconds if recent else self._settings.quiet_seconds
 
     async def stop(self) -> None:
         """Stop every fleet, and start none from now on."""

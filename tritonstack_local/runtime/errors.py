@@ -31,11 +31,6 @@ def validation_error(message: str, *, error_code: str | None = None) -> InvokeEr
     return InvokeError("ValidationError", 400, message, members)
 
 
-def missing_authentication_token() -> InvokeError:
-    """The request has no signature."""
-    return InvokeError("MissingAuthenticationTokenException", 403, "Missing Authentication Token")
-
-
 def endpoint_not_found(*, endpoint: str) -> InvokeError:
     """There is no such endpoint, or it is not in service."""
     return validation_error(f"Endpoint {shortened(endpoint)} of account {ACCOUNT} not found.")
@@ -52,14 +47,6 @@ def model_data_not_found(*, bucket: str, key: str) -> ModelDataNotFoundError:
         400,
         f"Failed to download model data(bucket: {bucket}, key: {key}). Please ensure that there is an object located "
         "at the URL and that the role passed to CreateModel has permissions to download the model.",
-    )
-
-
-def model_data_failure(url: str) -> str:
-    """FailureReason of an endpoint whose archive is not there, or may not be read (mlflow issue 2573)."""
-    return (
-        f'Failed to download model data for container "container_1" from URL: "{url}". Please ensure that there is an '
-        "object located at the URL and that the role passed to CreateModel has permissions to download the object."
     )
 
 
@@ -83,13 +70,6 @@ def dependency_failure(message: str) -> InvokeError:
     return InvokeError("InternalDependencyException", 530, message)
 
 
-def unknown_operation(*, path: str) -> InvokeError:
-    """The runtime implements InvokeEndpoint alone."""
-    return InvokeError(
-        "UnknownOperationException", 404, f"The local runtime implements InvokeEndpoint, not {shortened(path)}."
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class ContainerAddress:
     """Where a container's log is, for the errors that name it."""
@@ -99,7 +79,6 @@ class ContainerAddress:
 
     @property
     def log_group(self) -> str:
-        """The log group of the endpoint."""
         return f"{aws_names.ENDPOINT_LOG_GROUPS}{self.endpoint}"
 
     @property

@@ -24,10 +24,11 @@ from tritonstack import aws_names
 from tritonstack.errors import TritonstackError
 from tritonstack.http_server import Answer, InvokeError
 from tritonstack.unpacking import UnpackLimits
+from tritonstack_local import NO_MODEL_DATA
 from tritonstack_local.container import ContainerSettings, TritonContainer
 from tritonstack_local.runtime.container import ContainerClient, prepare_for_here
 from tritonstack_local.runtime.deployed import DeployedConfig, DeploymentError
-from tritonstack_local.runtime.errors import ContainerAddress, ModelDataNotFoundError, model_data_failure
+from tritonstack_local.runtime.errors import ContainerAddress, ModelDataNotFoundError
 from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics
 from tritonstack_local.runtime.model_cache import CachedModel, ModelCache
 from tritonstack_local.runtime.model_store import ModelStore, S3Objects
@@ -166,11 +167,6 @@ class Fleet:
         self._tasks: list[asyncio.Task[None]] = []
         self._give_up = threading.Event()
 
-    @property
-    def serves_at_once(self) -> bool:
-        """Whether its container is up, in multi-model mode."""
-        return self.state is FleetState.READY and self.ready.is_set() and self.config.model.multi_model
-
     def note(self, line: str) -> None:
         """A line for the runtime's log and, as one of the last errors, for its status."""
         logger.info("%s/%s: %s", self.endpoint, self.config.name, line)
@@ -241,7 +237,7 @@ class Fleet:
         try:
             await asyncio.to_thread(self.store.fetch, model.data, self._model_data, cancel=self._give_up)
         except ModelDataNotFoundError as error:
-            raise DeploymentError(model_data_failure(str(model.data))) from error
+            raise DeploymentError(NO_MODEL_DATA.format(model.data)) from error
         except InvokeError as error:
             raise DeploymentError(error.message) from error
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tritonstack import aws_names
 from tritonstack.http_server import Answer, Headers, InvokeError, Request
 from tritonstack.sagemaker_rules import INSUFFICIENT_STORAGE
 from tritonstack_local.runtime import errors
@@ -95,14 +96,15 @@ def invoke_at_once(fleet: Fleet, request: Request, done: Done) -> bool:
     """
     client = fleet.client
     target = request.headers.get(TARGET_MODEL)
-    if client is None or target is None or not fleet.serves_at_once or not _NOT_AT_ONCE.isdisjoint(request.headers):
+    ready = fleet.state is FleetState.READY and fleet.ready.is_set() and fleet.config.model.multi_model
+    if client is None or target is None or not ready or not _NOT_AT_ONCE.isdisjoint(request.headers):
         return False
-    connection = client.take_idle()
+    connection = client.pool.take_idle()
     if connection is None:
         return False
     model = fleet.models.claim_loaded(target.decode("latin-1"))
     if model is None:
-        client.release(connection)
+        client.pool.release(connection)
         return False
     fleet.in_flight += 1
     call = _CallAtOnce(
@@ -138,7 +140,7 @@ class _CallAtOnce:
         error: InvokeError | None = None
         answer: Answer | Exception
         try:
-            self.client.release(self.connection)
+            self.client.pool.release(self.connection)
             fleet.models.release(self.model)
             answer = _given(fleet, outcome, model=self.model)
         except InvokeError as failure:
@@ -157,14 +159,12 @@ class _CallAtOnce:
         self.done(answer)
 
 
+@dataclass(slots=True)
 class _Measured:
     """Seconds in the container, and whether the model was loaded already."""
 
-    __slots__ = ("hit", "in_model")
-
-    def __init__(self) -> None:
-        self.in_model = 0.0
-        self.hit: bool | None = None
+    in_model: float = 0.0
+    hit: bool | None = None
 
 
 async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer:
@@ -187,18 +187,15 @@ async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer
     model = fleet.models.claim_loaded(target.decode("latin-1"))
     measured.hit = model is not None
     if model is None:
-        model = await _claim(fleet, checked_target(target), request)
+        name = checked_target(target)
+        try:
+            model = await fleet.models.claim(name, seconds=_left(fleet, request))
+        finally:
+            fleet.metrics.duration(aws_names.MODEL_LOADING_WAIT_TIME, time.monotonic() - request.received)
     try:
         return await _call(fleet, model, request, measured)
     finally:
         fleet.models.release(model)
-
-
-async def _claim(fleet: Fleet, target: str, request: Request) -> CachedModel:
-    try:
-        return await fleet.models.claim(target, seconds=_left(fleet, request))
-    finally:
-        fleet.metrics.waited_for_model(time.monotonic() - request.received)
 
 
 def _client(fleet: Fleet) -> ContainerClient:

@@ -7,8 +7,10 @@ import bisect
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from operator import itemgetter
+from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
 
+from tritonstack import aws_names
 from tritonstack.http_server import Answer, InvokeError, internal_failure
 from tritonstack.sagemaker_rules import (
     INSUFFICIENT_STORAGE,
@@ -37,27 +39,25 @@ def invoke_line(*, name_hash: str, target_model: str) -> bytes:
     )
 
 
+@dataclass(slots=True, eq=False)
 class CachedModel:
-    """One TargetModel of a container. Times are monotonic seconds."""
+    """One TargetModel of a container, which is about to be loaded. Times are monotonic seconds."""
 
-    __slots__ = (
-        "done", "hash", "hits", "in_flight", "last_used", "line", "loads", "resident", "state", "target",
-        "waiting_since",
-    )  # fmt: skip
+    target: str
+    hash: str = field(init=False)
+    line: bytes = field(init=False)
+    state: ModelState = ModelState.LOADING
+    in_flight: int = 0
+    last_used: float = field(default_factory=time.monotonic)
+    loads: int = 0
+    hits: int = 0
+    resident: bool = False
+    waiting_since: float | None = None  # for room, while no other model is idle
+    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
-    def __init__(self, target: str) -> None:
-        """A model that is about to be loaded."""
-        self.target = target
-        self.hash = model_hash(target)
-        self.line = invoke_line(name_hash=self.hash, target_model=target)
-        self.state = ModelState.LOADING
-        self.in_flight = 0
-        self.last_used = time.monotonic()
-        self.loads = 0
-        self.hits = 0
-        self.resident = False
-        self.waiting_since: float | None = None  # for room, while no other model is idle
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def __post_init__(self) -> None:
+        self.hash = model_hash(self.target)
+        self.line = invoke_line(name_hash=self.hash, target_model=self.target)
 
 
 # A model with a request in flight, or one that a caller waits for, is never unloaded. A load takes its place when its
@@ -66,43 +66,32 @@ class CachedModel:
 ALREADY_LOADED = 409
 
 
+@dataclass(kw_only=True, eq=False)
 class ModelCache:
     """The models of one container."""
 
-    def __init__(
-        self,
-        *,
-        load: Callable[[CachedModel], Awaitable[Answer]],
-        unload: Callable[[CachedModel], Awaitable[Answer]],
-        store: ModelStore,
-        settings: RuntimeSettings,
-        address: ContainerAddress,
-        events: FleetMetrics,
-        log: Callable[[str], None],
-        limit: int | None = None,
-        cache_enabled: bool = True,
-    ) -> None:
-        """``load`` and ``unload`` call the container, and raise ContainerGoneError or TimeoutError.
+    # these call the container, and raise ContainerGoneError or TimeoutError
+    load: Callable[[CachedModel], Awaitable[Answer]]
+    unload: Callable[[CachedModel], Awaitable[Answer]]
+    store: ModelStore
+    settings: RuntimeSettings
+    address: ContainerAddress
+    events: FleetMetrics
+    log: Callable[[str], None]
+    limit: int | None = None  # the most models at once (None: until the container returns 507)
+    cache_enabled: bool = True
+    models: dict[str, CachedModel] = field(default_factory=dict)
+    _resident: int = 0
+    _history: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # for room, since when: the longest first
+    _waiting: list[tuple[float, asyncio.Future[None]]] = field(default_factory=list)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _cancel: threading.Event = field(default_factory=threading.Event)
+    _in_load_call: set[CachedModel] = field(default_factory=set)
+    _wanting_room: int = 0
 
-        ``limit`` is the most models at once (None: until the container returns 507).
-        """
-        self.limit = limit
-        self.models: dict[str, CachedModel] = {}
-        self._load_call, self._unload_call = load, unload
-        self._store = store
-        self._settings = settings
-        self._address = address
-        self._events = events
-        self._log = log
-        self._cache_enabled = cache_enabled
-        self._resident = 0
-        self._history: dict[str, tuple[int, int]] = {}
-        self._waiting: list[tuple[float, asyncio.Future[None]]] = []  # for room, since when: the longest first
-        self._loads = asyncio.Semaphore(settings.max_parallel_loads)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._cancel = threading.Event()
-        self._in_load_call: set[CachedModel] = set()
-        self._wanting_room = 0
+    def __post_init__(self) -> None:
+        self._loads = asyncio.Semaphore(self.settings.max_parallel_loads)
 
     # The way of a request -------------------------------------------------------------------------------------------
 
@@ -144,7 +133,7 @@ class ModelCache:
         model.in_flight -= 1
         model.last_used = time.monotonic()
         if model.in_flight == 0:
-            if unloads_when_idle(model, cache_enabled=self._cache_enabled):
+            if unloads_when_idle(model, cache_enabled=self.cache_enabled):
                 self._spawn(self._unload(model))
             elif self._waiting:
                 self._wake()
@@ -154,7 +143,8 @@ class ModelCache:
     def _begin(self, target: str, *, fetched: bool = False) -> CachedModel:
         model = CachedModel(target)
         model.loads, model.hits = self._history.get(target, (0, 0))
-        model.done.add_done_callback(_look_at)
+        # One that fails after its callers gave up is logged where it fails, not by asyncio.
+        model.done.add_done_callback(lambda done: done.cancelled() or done.exception())
         self.models[target] = model
         self._spawn(self._load(model, fetched=fetched))
         return model
@@ -162,18 +152,22 @@ class ModelCache:
     async def _load(self, model: CachedModel, *, fetched: bool) -> None:
         error: InvokeError | None = None
         try:
-            async with asyncio.timeout(self._settings.load_seconds):
+            async with asyncio.timeout(self.settings.load_seconds):
                 if not fetched:
-                    await self._fetch(model)
+                    fetching = asyncio.to_thread(self.store.fetch_target, model.target, cancel=self._cancel)
+                    self.events.duration(aws_names.MODEL_DOWNLOADING_TIME, await fetching)
                 async with self._loads:
-                    await self._take_place(model)
+                    while self.limit is not None and self._resident >= self.limit:
+                        await self._make_room(model)
+                    self._resident += 1
+                    model.resident = True
                     await self._load_into_container(model)
         except InvokeError as refused:
             error = refused
         except (TimeoutError, DownloadCancelledError):
             error = model_not_ready(target_model=model.target)
         except ContainerGoneError:
-            error = self._address.no_answer()
+            error = self.address.no_answer()
         except OSError as failure:
             error = internal_failure(f"The model's files cannot be written: {failure}")
         except asyncio.CancelledError:
@@ -188,41 +182,31 @@ class ModelCache:
         model.last_used = time.monotonic()
         model.done.set_result(None)
         self._wake()
-        if model.in_flight == 0 and unloads_when_idle(model, cache_enabled=self._cache_enabled):  # every caller gave up
+        if model.in_flight == 0 and unloads_when_idle(model, cache_enabled=self.cache_enabled):  # every caller gave up
             self._spawn(self._unload(model))
-
-    async def _fetch(self, model: CachedModel) -> None:
-        stored = await asyncio.to_thread(self._store.fetch_target, model.target, cancel=self._cancel)
-        self._events.model_downloaded(stored.download_seconds)
-
-    async def _take_place(self, model: CachedModel) -> None:
-        while self.limit is not None and self._resident >= self.limit:
-            await self._make_room(model)
-        self._resident += 1
-        model.resident = True
 
     async def _load_into_container(self, model: CachedModel) -> None:
         while True:
             began = time.monotonic()
             self._in_load_call.add(model)
             try:
-                answer = await self._load_call(model)
+                answer = await self.load(model)
             finally:
                 self._in_load_call.discard(model)
             if answer.status in (200, ALREADY_LOADED):
-                self._events.model_loaded(time.monotonic() - began)
+                self.events.duration(aws_names.MODEL_LOADING_TIME, time.monotonic() - began)
                 return
             message = answer.body.decode(errors="replace")
             if answer.status != INSUFFICIENT_STORAGE or not self._others(model):
-                raise self._address.model_error(status=answer.status, message=message)
-            self._log(f"{model.target} does not fit (507), another model goes: {message[:200]}")
+                raise self.address.model_error(status=answer.status, message=message)
+            self.log(f"{model.target} does not fit (507), another model goes: {message[:200]}")
             await self._make_room(model)
 
     async def _failed(self, model: CachedModel, error: InvokeError) -> None:
         """Fail the waiting callers. The files go first, since the next caller starts again at once."""
-        self._log(f"{model.target} did not load: {error}")
+        self.log(f"{model.target} did not load: {error}")
         try:
-            await asyncio.to_thread(self._store.remove, model.target)
+            await asyncio.to_thread(self.store.remove, model.target)
         finally:
             self._forget(model)
             model.done.set_exception(error)
@@ -250,22 +234,24 @@ class ModelCache:
             leaving = sum(model.state is ModelState.UNLOADING for model in self.models.values())
             victim = model_to_evict(self._oldest_first(besides=newcomer)) if leaving < self._wanting_room else None
             if victim is not None:
-                self._log(f"{victim.target} is unloaded for {newcomer.target}")
+                self.log(f"{victim.target} is unloaded for {newcomer.target}")
                 newcomer.waiting_since = None
                 await self._unload(victim)
                 return
             now = time.monotonic()
             newcomer.waiting_since = newcomer.waiting_since or now
-            left = newcomer.waiting_since + self._settings.victim_patience_seconds - now
+            left = newcomer.waiting_since + self.settings.victim_patience_seconds - now
             if left <= 0 or not await self._changed(left, since=newcomer.waiting_since):
-                self._retire_one()
+                if (chosen := model_to_retire(self._oldest_first())) is not None:
+                    chosen.state = ModelState.RETIRING
+                    chosen.done = asyncio.get_running_loop().create_future()
                 newcomer.waiting_since = None
         finally:
             self._wanting_room -= 1
 
     def _oldest_first(self, *, besides: CachedModel | None = None) -> list[CachedModel]:
         """Models by their last use, without one."""
-        return sorted((model for model in self.models.values() if model is not besides), key=_last_used)
+        return sorted((model for model in self.models.values() if model is not besides), key=attrgetter("last_used"))
 
     def evict_for(self, called: CachedModel) -> None:
         """An inference of ``called`` got 507: the least recently used other idle model goes, if none goes already."""
@@ -274,7 +260,7 @@ class ModelCache:
             return
         victim = model_to_evict(others)
         if victim is not None:
-            self._log(f"an inference of {called.target} got 507: {victim.target} is unloaded")
+            self.log(f"an inference of {called.target} got 507: {victim.target} is unloaded")
             self._spawn(self._unload(victim))
 
     async def _changed(self, seconds: float, *, since: float) -> bool:
@@ -287,12 +273,6 @@ class ModelCache:
             return True
         except TimeoutError:
             return False
-
-    def _retire_one(self) -> None:
-        chosen = model_to_retire(self._oldest_first())
-        if chosen is not None:
-            chosen.state = ModelState.RETIRING
-            chosen.done = asyncio.get_running_loop().create_future()
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -309,16 +289,16 @@ class ModelCache:
         model.state = ModelState.UNLOADING
         began = time.monotonic()
         try:
-            answer = await self._unload_call(model)
+            answer = await self.unload(model)
             if answer.status not in (200, 404):
-                self._log(
+                self.log(
                     f"{model.target}: unload answered {answer.status}: {answer.body.decode(errors='replace')[:500]}"
                 )
         except (ContainerGoneError, TimeoutError) as error:
-            self._log(f"{model.target}: unload failed: {error}")
+            self.log(f"{model.target}: unload failed: {error}")
         finally:
-            self._events.model_unloaded(time.monotonic() - began)
-            await asyncio.shield(asyncio.to_thread(self._store.remove, model.target))
+            self.events.duration(aws_names.MODEL_UNLOADING_TIME, time.monotonic() - began)
+            await asyncio.shield(asyncio.to_thread(self.store.remove, model.target))
             self._forget(model)
             if not model.done.done():
                 model.done.set_result(None)
@@ -337,7 +317,7 @@ class ModelCache:
     def container_gone(self) -> list[str]:
         """The container died: nothing is loaded any more. Returns what was, the most recently used first."""
         loaded = [model for model in self.models.values() if model.state in (ModelState.LOADED, ModelState.RETIRING)]
-        loaded.sort(key=_last_used, reverse=True)
+        loaded.sort(key=attrgetter("last_used"), reverse=True)
         for model in loaded:
             was_retiring = model.state is ModelState.RETIRING
             model.state = ModelState.UNLOADING
@@ -369,13 +349,3 @@ class ModelCache:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _last_used(model: CachedModel) -> float:
-    return model.last_used
-
-
-def _look_at(done: asyncio.Future[None]) -> None:
-    """A load that fails after its callers gave up is logged where it fails, not by asyncio."""
-    if not done.cancelled():
-        done.exception()

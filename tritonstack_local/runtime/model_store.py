@@ -56,92 +56,68 @@ class DownloadCancelledError(Exception):
     """The download was abandoned."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoredModel:
-    """An archive, unpacked."""
-
-    path: Path  # the folder that the container loads (``…/<hash>/model``)
-    bytes: int
-    download_seconds: float  # how long download, unpacking and preparation took
-
-
+@dataclass(kw_only=True)
 class ModelStore:
     """The unpacked archives of one container. Methods block; call them in a thread."""
 
-    def __init__(
-        self,
-        *,
-        objects: S3Objects,
-        prefix: S3Location,
-        root: Path,
-        limits: UnpackLimits,
-        download_seconds: float,
-        prepare: Callable[[Path], None],
-    ) -> None:
-        """``root`` is the container's models folder; ``prepare`` changes an unpacked model in place, to load here."""
-        self._objects = objects
-        self._prefix = prefix
-        self._root = root
-        self._limits = limits
-        self._download_seconds = download_seconds
-        self._prepare = prepare
-
-    def location(self, target_model: str) -> S3Location:
-        """The object that a TargetModel names."""
-        return self._prefix.below(target_model)
+    objects: S3Objects
+    prefix: S3Location
+    root: Path  # the container's models folder
+    limits: UnpackLimits
+    download_seconds: float
+    prepare: Callable[[Path], None]  # changes an unpacked model in place, to load here
 
     def path(self, target_model: str) -> Path:
         """Where a TargetModel is unpacked."""
-        return self._root / model_hash(target_model) / "model"
+        return self.root / model_hash(target_model) / "model"
 
-    def fetch_target(self, target_model: str, *, cancel: threading.Event) -> StoredModel:
-        """Download and unpack one model of a multi-model endpoint.
+    def fetch_target(self, target_model: str, *, cancel: threading.Event) -> float:
+        """Download and unpack one model of a multi-model endpoint; see ``fetch``.
 
         Raises InvokeError: the object is not there, or is no archive that can be unpacked. Raises
         DownloadCancelledError: ``cancel`` was set.
         """
-        return self.fetch(self.location(target_model), self.path(target_model), cancel=cancel)
+        return self.fetch(self.prefix.below(target_model), self.path(target_model), cancel=cancel)
 
-    def fetch(self, location: S3Location, place: Path, *, cancel: threading.Event) -> StoredModel:
-        """Download ``location``, unpack and prepare it next to ``place``, then move it there."""
+    def fetch(self, location: S3Location, place: Path, *, cancel: threading.Event) -> float:
+        """Download ``location``, unpack and prepare it next to ``place``, then move it there. Returns the seconds."""
         began = time.monotonic()
         temporary = place.parent.with_name(f".{place.parent.name}.{uuid.uuid4().hex[:8]}")
         temporary.mkdir(parents=True)
         try:
             archive, unpacked = temporary / "archive.tar.gz", temporary / "unpacked"
             self._download(location, archive, cancel)
-            size = self._unpack(location, archive, unpacked, cancel)
+            self._unpack(location, archive, unpacked, cancel)
             archive.unlink()
             shutil.rmtree(place, ignore_errors=True)
             place.parent.mkdir(parents=True, exist_ok=True)
             unpacked.replace(place)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        return StoredModel(path=place, bytes=size, download_seconds=time.monotonic() - began)
+        return time.monotonic() - began
 
     def _download(self, location: S3Location, archive: Path, cancel: threading.Event) -> None:
-        deadline = time.monotonic() + self._download_seconds
+        deadline = time.monotonic() + self.download_seconds
         with archive.open("wb") as file:
-            for chunk in self._objects.chunks(location):
+            for chunk in self.objects.chunks(location):
                 if cancel.is_set():
                     raise DownloadCancelledError(str(location))
                 if time.monotonic() > deadline:
                     raise model_data_unusable(
                         bucket=location.bucket,
                         key=location.key,
-                        reason=f"not downloaded within the variant's {self._download_seconds:.0f} s",
+                        reason=f"not downloaded within the variant's {self.download_seconds:.0f} s",
                     )
                 file.write(chunk)
 
-    def _unpack(self, location: S3Location, archive: Path, folder: Path, cancel: threading.Event) -> int:
+    def _unpack(self, location: S3Location, archive: Path, folder: Path, cancel: threading.Event) -> None:
         try:
-            size = unpack(archive, folder, limits=self._limits, cancelled=cancel.is_set)
+            unpack(archive, folder, limits=self.limits, cancelled=cancel.is_set)
         except UnsafeArchiveError as error:
             if cancel.is_set():
                 raise DownloadCancelledError(str(location)) from error
             raise model_data_unusable(bucket=location.bucket, key=location.key, reason=str(error)) from error
-        self._prepare(folder)
-        return size
+        self.prepare(folder)
 
     def remove(self, target_model: str) -> None:
         """Delete an unpacked model. A model that is not there is no error."""

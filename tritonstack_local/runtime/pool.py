@@ -96,17 +96,14 @@ class UpstreamConnection(asyncio.Protocol):
             ended(outcome)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
         self._transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
         self.closed = True
         self._finish(ContainerGoneError(str(exc) if exc else "the container closed the connection"))
         self._lost(self)
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -114,15 +111,12 @@ class UpstreamConnection(asyncio.Protocol):
             self._finish(ContainerGoneError(f"malformed HTTP answer: {error}"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by the parser."""
         self._headers[name.lower()] = value
 
     def on_body(self, body: bytes) -> None:
-        """Called by the parser."""
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """Called by the parser."""
         parts, headers = self._body, self._headers
         self._body, self._headers = [], {}
         if not self._parser.should_keep_alive():
@@ -170,7 +164,6 @@ class ConnectionPool:
 
     @property
     def size(self) -> int:
-        """Connections that are open."""
         return len(self._all)
 
     def take_idle(self) -> UpstreamConnection | None:
@@ -269,7 +262,6 @@ class ConnectionPool:
             self.release(connection)
 
     async def adopt(self, connected: socket.socket) -> None:
-        """Take in a connected socket."""
         _, connection = await asyncio.get_running_loop().create_connection(
             lambda: UpstreamConnection(self.forget), sock=connected
         )
@@ -282,7 +274,9 @@ class ConnectionPool:
         self.release(connection)
 
     def _look_for_late_answers(self) -> None:
-        expire_late(self._all)
+        now = time.monotonic()
+        for connection in [each for each in self._all if each.busy and now > each.deadline]:
+            connection.expire()
         if self._all and not self._closed:
             self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._look_for_late_answers)
         else:
@@ -346,14 +340,6 @@ class ConnectionPool:
         self._refuse_waiting(ContainerGoneError("the container is stopped"))
 
 
-def expire_late(connections: set[UpstreamConnection]) -> None:
-    """End the requests whose time is over."""
-    now = time.monotonic()
-    for connection in list(connections):
-        if connection.busy and now > connection.deadline:
-            connection.expire()
-
-
 class Lanes:
     """Connections for loads and unloads, one operation at a time on each."""
 
@@ -367,7 +353,6 @@ class Lanes:
         self._closed = False
 
     async def adopt(self, connected: socket.socket) -> None:
-        """Take in a connected socket."""
         _, lane = await asyncio.get_running_loop().create_connection(UpstreamConnection, sock=connected)
         self._idle.append(lane)
 

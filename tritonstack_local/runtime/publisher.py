@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,32 +34,23 @@ REQUEST_NOTES = 100
 logger = logging.getLogger("tritonstack.runtime")
 
 
+@dataclass(kw_only=True)
 class LogShipper:
     """Reads what was appended to one file and sends it. Call ``ship`` in a thread.
 
     PutLogEvents takes 10,000 events and 1,048,576 bytes a call (CloudWatch Logs API reference); batches are smaller.
     """
 
-    def __init__(
-        self,
-        *,
-        client: Callable[[], Any],
-        path: Path,
-        group: str,
-        stream: str,
-        seen: Callable[[str], None] = lambda _line: None,
-    ) -> None:
-        """``client`` makes a boto3 logs client, or gives the one that it made; ``seen`` gets lines of stand-ins."""
-        self._client = client
-        self._path = path
-        self._group = group
-        self._stream = stream
-        self._seen = seen
-        self._offset = 0
-        self._left_out = 0
-        self._ready = False
-        self._failing = False
-        self._lock = threading.Lock()
+    client: Callable[[], Any]  # makes a boto3 logs client, or gives the one that it made
+    path: Path
+    group: str
+    stream: str
+    seen: Callable[[str], None] = lambda _line: None  # gets lines of stand-ins
+    _offset: int = 0
+    _left_out: int = 0
+    _ready: bool = False
+    _failing: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ship(self) -> int:
         """Send what is new. Returns the number of lines; a failure is logged once and tried again next time."""
@@ -79,7 +71,7 @@ class LogShipper:
             if not raw:
                 break
         if self._left_out and self._sent(
-            [f"tritonstack: {self._left_out} of Triton's lines that note a request are left out; {self._path} has them"]
+            [f"tritonstack: {self._left_out} of Triton's lines that note a request are left out; {self.path} has them"]
         ):
             self._left_out = 0
             sent += 1
@@ -93,19 +85,19 @@ class LogShipper:
             self._send(lines)
         except (BotoCoreError, ClientError) as error:
             if not self._failing:
-                logger.warning("%s/%s: the log cannot be sent: %s", self._group, self._stream, error)
+                logger.warning("%s/%s: the log cannot be sent: %s", self.group, self.stream, error)
             self._failing = True
             return False
         self._failing = False
         for line in lines:
             if STAND_IN in line:
-                self._seen(line[line.index(STAND_IN) :])
+                self.seen(line[line.index(STAND_IN) :])
         return True
 
     def _read(self) -> tuple[list[bytes], int]:
         """Whole lines after the offset, and the offset after them."""
         try:
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 file.seek(self._offset)
                 data = file.read(BATCH_BYTES)
         except FileNotFoundError:
@@ -120,27 +112,17 @@ class LogShipper:
         return raw, offset
 
     def _send(self, lines: list[str]) -> None:
-        self._make_stream()
-        now = int(time.time() * 1000)
-        self._client().put_log_events(
-            logGroupName=self._group,
-            logStreamName=self._stream,
-            logEvents=[{"timestamp": now, "message": line} for line in lines],
-        )
-
-    def _make_stream(self) -> None:
-        if self._ready:
-            return
-        for create, names in (
-            (self._client().create_log_group, {"logGroupName": self._group}),
-            (self._client().create_log_stream, {"logGroupName": self._group, "logStreamName": self._stream}),
-        ):
+        client, stream = self.client(), {"logGroupName": self.group, "logStreamName": self.stream}
+        made = ((client.create_log_group, {"logGroupName": self.group}), (client.create_log_stream, stream))
+        for create, names in () if self._ready else made:
             try:
                 create(**names)
             except ClientError as error:
                 if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
                     raise
         self._ready = True
+        now = int(time.time() * 1000)
+        client.put_log_events(**stream, logEvents=[{"timestamp": now, "message": line} for line in lines])
 
 
 def _without_notes(lines: list[bytes], *, beyond: int) -> tuple[list[bytes], int]:
@@ -191,14 +173,12 @@ class Publisher:
         )
 
     async def ship_logs(self) -> None:
-        """Send logs until cancelled."""
         while True:
             await asyncio.sleep(self._settings.log_seconds)
             for shipper in tuple(self._shippers.values()):
                 await asyncio.to_thread(shipper.ship)
 
     async def send_metrics(self) -> None:
-        """Send metrics until cancelled."""
         while True:
             await asyncio.sleep(self._settings.flush_seconds)
             await self.flush()
@@ -210,7 +190,8 @@ class Publisher:
             ended = fleet.state is FleetState.STOPPED
             self._unsent += fleet.metrics.take(ended=ended)
             if ended:
-                self._forget(fleet)
+                del self._usage[fleet]
+                self._shippers.pop(fleet, None)
         del self._unsent[:-KEPT_DATA]
         unsent, self._unsent = self._unsent, []
         left = await asyncio.to_thread(self._put, by_namespace(unsent))
@@ -221,10 +202,6 @@ class Publisher:
         shipper = self._shippers.get(fleet)
         if shipper is not None:
             await asyncio.to_thread(shipper.ship)
-
-    def _forget(self, fleet: Fleet) -> None:
-        del self._usage[fleet]
-        self._shippers.pop(fleet, None)
 
     async def _sample(self, fleet: Fleet) -> None:
         container = fleet.container

@@ -276,7 +276,6 @@ def work(machine: Machine, given: list[str]) -> None:
 
 
 def main(given: list[str]) -> int:
-    """The program."""
     machine, arguments = Machine.read(Path(given[0])), given[1:]
     run_line = f"{NAME} [TensorRT v{machine.number}] # {NAME} {' '.join(arguments)}\n"
     sys.stdout.write(f"&&&& RUNNING {run_line}")

@@ -54,7 +54,6 @@ class Machine:
 
     @property
     def major(self) -> int:
-        """TensorRT's major version."""
         return int(self.tensorrt.split(".")[0])
 
     @property

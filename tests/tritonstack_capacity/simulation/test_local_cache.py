@@ -76,10 +76,8 @@ class Container:
 async def played(pairs: Pairs, *, parallel: int, unload: float, cached: bool) -> Played:
     """On the runtime's cache."""
     container = Container(unload)
-    nothing = SimpleNamespace(
-        model_downloaded=lambda _: None, model_loaded=lambda _: None, model_unloaded=lambda _: None
-    )
-    files = SimpleNamespace(fetch_target=lambda *_, **__: SimpleNamespace(download_seconds=0.0), remove=lambda _: None)
+    nothing = SimpleNamespace(duration=lambda *_: None)
+    files = SimpleNamespace(fetch_target=lambda *_, **__: 0.0, remove=lambda _: None)
     limits = RuntimeSettings(port=1, emulator_url="", state=Path())
     cache = ModelCache(
         load=container.load,

@@ -55,6 +55,7 @@ def pb_utils(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     """What stands for ``triton_python_backend_utils``."""
     module = types.ModuleType("triton_python_backend_utils")
     module.Tensor, module.InferenceResponse = Tensor, Response  # type: ignore[attr-defined]
+    module.TRITON_STRING_TO_NUMPY = {"TYPE_FP32": np.float32, "TYPE_STRING": np.object_}  # type: ignore[attr-defined]
     module.TritonError, module.TritonModelException = str, type("TritonModelException", (Exception,), {})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(sys.modules, "tritonstack_marked_plan", marked_plan)
@@ -66,7 +67,7 @@ def pb_utils(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
 
 @pytest.fixture
 def backend(pb_utils: types.ModuleType) -> Callable[[str], Any]:
-    """Import a module of the backends: ``backend("common/tritonstack_batching.py")``."""
+    """Import a module of the backends: ``backend("common/tritonstack_model.py")``."""
 
     def load(path: str) -> Any:
         if path.startswith("common/"):

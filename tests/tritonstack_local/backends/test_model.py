@@ -104,7 +104,7 @@ Inputs = dict[str, np.ndarray]
 
 @pytest.fixture
 def batching(backend: Callable[[str], Any]) -> Any:
-    return backend("common/tritonstack_batching.py")
+    return backend("common/tritonstack_model.py")
 
 
 class Runs:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.codebuild.build import matching_files, unpack
 from tritonstack_local.emulator.codebuild.buildspec import (
     ArtifactFiles,
     BuildspecError,
@@ -22,27 +23,45 @@ from tritonstack_local.emulator.codebuild.buildspec import (
     read_buildspec,
 )
 from tritonstack_local.emulator.codebuild.shell import BuildShell
-from tritonstack_local.emulator.codebuild.source import matching_files, unpack
 
 
-def test_every_problem_of_a_buildspec_is_reported_at_once() -> None:
-    wrong = """
-        version: 0.1
-        env: {secrets-manager: {A: b}}
-        phases: {build: {commands: echo, finally: ["true"]}}
-        artifacts: {files: ["../*", "$HOME/*"], exclude-paths: [a]}
-    """
+@pytest.mark.parametrize(
+    ("wrong", "problems"),
+    [
+        (
+            """
+            version: 0.1
+            env: {secrets-manager: {A: b}}
+            phases: {build: {commands: echo, finally: ["true"]}}
+            artifacts: {files: [a], exclude-paths: [a]}
+            """,
+            [
+                "/version: 0.1 is not a valid enum value, allowed: 0.2",
+                "/env: extraneous key [secrets-manager] is not permitted",
+                "/phases/build/commands: must be of type array",
+                "/phases/build: extraneous key [finally] is not permitted",
+                "/artifacts: extraneous key [exclude-paths] is not permitted",
+            ],
+        ),
+        (
+            """
+            version: 0.2
+            phases: {}
+            artifacts: {files: ["../*", "$HOME/*"]}
+            """,
+            [
+                "/artifacts: '../*': a path within the source folder is needed",
+                "/artifacts: '$HOME/*': the local AWS expands no variables in paths",
+            ],
+        ),
+        ("", [": required key [version] not found", ": required key [phases] not found"]),
+    ],
+    ids=["parts", "paths", "nothing"],
+)
+def test_every_problem_of_a_buildspec_is_reported_at_once(wrong: str, problems: list[str]) -> None:
     with pytest.raises(BuildspecError) as refused:
         read_buildspec(wrong)
-    assert str(refused.value).split("; ") == [
-        "version 0.1: the local AWS runs version 0.2",
-        "env.secrets-manager: the local AWS has no such part",
-        "phases.build.finally: the local AWS has no such part",
-        "phases.build.commands: a list of texts is needed",
-        "artifacts.exclude-paths: the local AWS has no such part",
-        "artifacts: '../*': a path within the source folder is needed",
-        "artifacts: '$HOME/*': the local AWS expands no variables in paths",
-    ]
+    assert str(refused.value).split("; ") == problems
 
 
 NAMES = st.lists(st.sampled_from(["a", "b", "..", ".", "", "c.txt", "\\", "..\\.."]), min_size=1, max_size=5).map(

@@ -73,14 +73,16 @@ def refused(call: Callable[[], Any]) -> tuple[str, str]:
     return "", ""
 
 
-@cases("service, call, needed, code")
+@cases("service, call, needed, refusal")
 def test_a_refusal_is_the_service_s_own_and_names_principal_action_resource_and_reason(
-    caller: Caller, service: str, call: tuple[str, dict[str, Any]], needed: tuple[str, str], code: str
+    caller: Caller, service: str, call: tuple[str, dict[str, Any]], needed: tuple[str, str], refusal: tuple[str, int]
 ) -> None:
     action, resource = needed[0], arn_of(needed[1])
     requested = partial(getattr(caller.client(service), call[0]), **call[1])
-    given, message = refused(requested)
-    assert given.removesuffix("Exception") == code.removesuffix("Exception")
+    with pytest.raises(ClientError) as raised:
+        requested()
+    answer, message = raised.value.response, raised.value.response["Error"]["Message"]
+    assert (answer["Error"]["Code"], answer["ResponseMetadata"]["HTTPStatusCode"]) == refusal
     assert message == (
         f"User: arn:aws:sts::{ACCOUNT}:assumed-role/{caller.name}/tests is not authorized to perform: {action}"
         f" on resource: {resource} because no identity-based policy allows the {action} action"

@@ -35,7 +35,6 @@ from tritonstack_local.emulator.cloudformation.handler_needs import (
     arn_formats,
     handler_actions,
     needs_of_handler,
-    own_arns,
 )
 from tritonstack_local.emulator.iam.needs import Need
 
@@ -223,7 +222,8 @@ class Place:
         made = self.templates[stack]["Resources"][logical_id]
         named = {key: each for key, each in made.get("Properties", {}).items() if isinstance(each, str)}
         change = self._change(stack, logical_id, {"Type": made["Type"], "Properties": named}, "delete")
-        return own_arns(change, Site(account=self.account, region=self.region, role=lambda name: Role(arn=name)))[0]
+        site = Site(account=self.account, region=self.region, role=lambda name: Role(arn=name))
+        return handler_needs._Resource(change, site).values("own")[0]
 
     def _resolved(self, stack: str, value: Any) -> Any:
         if isinstance(value, list):
@@ -407,6 +407,27 @@ def test_the_role_of_a_change_set_is_the_stacks_from_its_execution_on(
     assert execute("second", "UPDATE", {**one, "Topic": topic}) == "UPDATE_ROLLBACK_COMPLETE"
     assert f"assumed-role/{name}/AWSCloudFormation is not authorized to perform: sns:CreateTopic" in aws.failures(name)
     assert aws.delete_stack(name) == "DELETE_COMPLETE"
+
+
+def test_parameters_of_a_template_that_stand_in_systems_manager_need_the_right_to_read_them(
+    aws: Emulator, name: str, role: ExecutionRole
+) -> None:
+    aws.client("ssm").put_parameter(Name=f"/{name}/given", Value="7", Type="String")
+    own = f"arn:aws:ssm:us-east-1:{ACCOUNT}:parameter/{name}/*"
+    kind = "AWS::SSM::Parameter::Value<String>"
+    template = {
+        "Parameters": {"Given": {"Type": kind, "Default": f"/{name}/given"}},
+        "Resources": {"One": own_parameter(name, "1")},
+        "Outputs": {"Given": {"Value": {"Ref": "Given"}}},
+    }
+    role.may(allow("ssm:*Parameter", "ssm:*Tags*", resource=own))
+    stacks = aws.client("cloudformation")
+    given = {"StackName": name, "TemplateBody": json.dumps(template), "RoleARN": role.arn}
+    with pytest.raises(ClientError, match=r"AccessDenied\. User doesn't have permission to call ssm:GetParameters"):
+        stacks.create_stack(**given)
+    role.may(allow("ssm:*", resource=own))
+    stacks.create_stack(**given)
+    assert aws.settled(name)["Outputs"][0]["OutputValue"] == "7"
 
 
 def test_a_role_that_does_not_trust_cloudformation_is_refused_at_once(aws: Emulator, name: str) -> None:

@@ -24,9 +24,9 @@ from tritonstack.paths import REPOSITORY, LocalPaths
 from tritonstack.pipeline.bootstrap import environment_policy
 from tritonstack.pipeline.builds import PipelineNames
 from tritonstack_local.aws import require_local_aws
+from tritonstack_local.commands.deploy import LocalDeployment
 from tritonstack_local.commands.iam import merged
-from tritonstack_local.deployment import LocalDeployment
-from tritonstack_local.record import RunningRecord, write_record
+from tritonstack_local.processes import RunningRecord, write_record
 
 ACCOUNT = "123456789012"
 
@@ -73,7 +73,12 @@ def client_of(role: str, service: str) -> Any:
     return boto3.client(service, **given)
 
 
-GETS = {"Sid": "Gets", "Effect": "Allow", "Action": ["ssm:GetParameter", "ssm:PutParameter"], "Resource": "*"}
+GETS = {
+    "Sid": "Gets",
+    "Effect": "Allow",
+    "Action": ["ssm:GetParameter", "ssm:PutParameter"],
+    "Resource": ["arn:aws:ssm:*:*:parameter/*", "arn:aws:ssm:*:*:parameter/never"],
+}
 NEVER = {"Sid": "Never", "Effect": "Allow", "Action": "s3:Get*", "Resource": "*"}
 DENIES = {"Sid": "Denies", "Effect": "Deny", "Action": "kms:*", "Resource": "*"}
 
@@ -96,8 +101,23 @@ def reported(name: str, *arguments: str) -> dict[str, Any]:
 
 def expected(times: int) -> dict[str, Any]:
     return {
-        "Gets": {"needed": True, "used": {"ssm:GetParameter": times}, "never_used": ["ssm:PutParameter"]},
-        "Never": {"needed": False, "used": {}, "never_used": ["s3:Get*"]},
+        "Gets": {
+            "needed": True,
+            "used": {"ssm:GetParameter": times},
+            "never_used": ["ssm:PutParameter"],
+            "patterns": {
+                "ssm:GetParameter": True,
+                "ssm:PutParameter": False,
+                "arn:aws:ssm:*:*:parameter/*": True,
+                "arn:aws:ssm:*:*:parameter/never": False,
+            },
+        },
+        "Never": {
+            "needed": False,
+            "used": {},
+            "never_used": ["s3:Get*"],
+            "patterns": {"s3:Get*": False, "*": False},
+        },
     }
 
 

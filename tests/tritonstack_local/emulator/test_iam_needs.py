@@ -12,6 +12,7 @@ from tests.arns import ACCOUNT, REGION, arn, arn_of
 from tests.cases import cases
 from tritonstack_local.emulator.iam.needs import (
     TRANSFORMS,
+    Names,
     Rule,
     UnmappedOperationError,
     arn_format,
@@ -25,33 +26,26 @@ from tritonstack_local.emulator.iam.request import ServiceRequest
 from tritonstack_local.emulator.request_validation import service_model
 
 
-class _Names:
-    """One of each is there: ``here``."""
+def _target(namespace: str, resource_id: str, dimension: str) -> str | None:
+    known = (namespace, resource_id, dimension) == ("sagemaker", "endpoint/here/variant/v", "d")
+    return arn("application-autoscaling", "scalable-target/1") if known else None
 
-    def stack_arn(self, name: str) -> str | None:
-        return arn("cloudformation", "stack/here/0-1") if name == "here" else None
 
-    def role_arn(self, name: str) -> str | None:
-        return arn("iam", "role/team/here") if name == "here" else None
-
-    def user_arn(self, name: str) -> str | None:
-        return arn("iam", "user/team/here") if name == "here" else None
-
-    def key_arn(self, name: str) -> str | None:
-        return arn("kms", "key/1") if name.endswith("alias/here") else None
-
-    def scalable_target_arn(self, namespace: str, resource_id: str, dimension: str) -> str | None:
-        known = (namespace, resource_id, dimension) == ("sagemaker", "endpoint/here/variant/v", "d")
-        return arn("application-autoscaling", "scalable-target/1") if known else None
-
-    def volume_key_arn(self, endpoint_config: str) -> str | None:
-        return arn("kms", "key/1") if endpoint_config == "here" else None
+NAMES: Names = {
+    "stack": lambda name: arn("cloudformation", "stack/here/0-1") if name == "here" else None,
+    "role": lambda name: arn("iam", "role/team/here") if name == "here" else None,
+    "user": lambda name: arn("iam", "user/team/here") if name == "here" else None,
+    "key": lambda alias: arn("kms", "key/1") if alias.endswith("alias/here") else None,
+    "scalable_target": _target,
+    "volume_key": lambda config: arn("kms", "key/1") if config == "here" else None,
+}
+"""One of each is there: ``here``."""
 
 
 def needs(operation: str, **parameters: Any) -> list[tuple[str, str, dict[str, Any]]]:
     service, _, name = operation.partition(":")
     request = ServiceRequest(service=service, operation=name, parameters=parameters, region=REGION, access_key="")
-    found = needs_of(request, account=ACCOUNT, names=_Names())
+    found = needs_of(request, account=ACCOUNT, names=NAMES)
     return [(each.action, each.resource, dict(each.context)) for each in found]
 
 

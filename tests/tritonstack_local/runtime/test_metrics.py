@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tritonstack_local.runtime.fakes import Recorder, Stage, asynchronous, config, stage, until
+from tritonstack import aws_names
 from tritonstack.http_server import InvokeError
 from tritonstack_local.runtime.errors import ContainerAddress, validation_error
 from tritonstack_local.runtime.fleet import InstanceUsage
@@ -118,10 +119,10 @@ def test_concurrency_is_in_the_ten_seconds_of_its_requests_as_the_alarm_of_its_p
 
 def test_loading_times_are_written_with_microseconds() -> None:
     metrics = recorded()
-    metrics.model_downloaded(0.5)
-    metrics.model_loaded(1.0)
-    metrics.model_unloaded(2.0)
-    metrics.waited_for_model(1.5)
+    metrics.duration(aws_names.MODEL_DOWNLOADING_TIME, 0.5)
+    metrics.duration(aws_names.MODEL_LOADING_TIME, 1.0)
+    metrics.duration(aws_names.MODEL_UNLOADING_TIME, 2.0)
+    metrics.duration(aws_names.MODEL_LOADING_WAIT_TIME, 1.5)
     found = by_name(metrics, ENDPOINT)
     assert {name: round(datum["Values"][0], -5) for name, datum in found.items()} == {
         "ModelDownloadingTime": 500_000,

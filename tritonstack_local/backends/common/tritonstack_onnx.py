@@ -11,25 +11,13 @@ import numpy as np
 import onnxruntime
 import triton_python_backend_utils as pb_utils
 from onnxruntime.capi import onnxruntime_pybind11_state as native
-from tritonstack_batching import RequestError
 from tritonstack_marked_plan import is_marked, read_graph
-from tritonstack_model import NUMPY_OF, BatchingModel, ModelSettings
+from tritonstack_model import NUMPY_OF, BatchingModel, ModelSettings, RequestError
 
+_OTHER_NAMES = {"float16": "FP16", "bfloat16": "BF16", "float": "FP32", "double": "FP64"}
+_SAME_NAMES = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "string")
 TRITON_TYPE_OF = {
-    "tensor(bool)": "TYPE_BOOL",
-    "tensor(uint8)": "TYPE_UINT8",
-    "tensor(uint16)": "TYPE_UINT16",
-    "tensor(uint32)": "TYPE_UINT32",
-    "tensor(uint64)": "TYPE_UINT64",
-    "tensor(int8)": "TYPE_INT8",
-    "tensor(int16)": "TYPE_INT16",
-    "tensor(int32)": "TYPE_INT32",
-    "tensor(int64)": "TYPE_INT64",
-    "tensor(float16)": "TYPE_FP16",
-    "tensor(bfloat16)": "TYPE_BF16",
-    "tensor(float)": "TYPE_FP32",
-    "tensor(double)": "TYPE_FP64",
-    "tensor(string)": "TYPE_STRING",
+    f"tensor({name})": f"TYPE_{_OTHER_NAMES.get(name, name.upper())}" for name in (*_SAME_NAMES, *_OTHER_NAMES)
 }
 GPU_PARAMETERS = (
     "cudnn_conv_algo_search",

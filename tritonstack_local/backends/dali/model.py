@@ -17,9 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
-from tritonstack_batching import RequestError
 from tritonstack_dali_devices import on_cpu, operator_names
-from tritonstack_model import BatchingModel, ModelSettings, import_from
+from tritonstack_model import BatchingModel, ModelSettings, RequestError, import_from
 
 PIPELINE_LOST = "Current pipeline object is no longer valid."
 dali = import_from("TRITONSTACK_DALI_SITE", "nvidia.dali", "dali")

@@ -13,8 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
-from tritonstack_batching import RequestError
-from tritonstack_model import BatchingModel, ModelSettings, import_from
+from tritonstack_model import BatchingModel, ModelSettings, RequestError, import_from
 
 torch = import_from("TRITONSTACK_TORCH_SITE", "torch", "torch")
 

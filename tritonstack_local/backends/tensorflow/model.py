@@ -16,8 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
-from tritonstack_batching import RequestError
-from tritonstack_model import BatchingModel, ModelSettings, import_from
+from tritonstack_model import BatchingModel, ModelSettings, RequestError, import_from
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # read when TensorFlow is imported
 # First: its protobuf is older than the one that ONNX Runtime brings.

@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region, request_scope
+from ministack.services import iam
 
 from tritonstack import aws_names
-from tritonstack_local.emulator.autoscaling import permissions, target_tracking
-from tritonstack_local.emulator.autoscaling.activities import Activities, failed_lately
+from tritonstack_local.emulator.autoscaling import target_tracking
 from tritonstack_local.emulator.autoscaling.schedule import Moments, moments
+from tritonstack_local.emulator.autoscaling.target_tracking import Activities, failed_lately
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.iam.service_calls import names
+from tritonstack_local.emulator.iam.authorization import current_principal, enforced
+from tritonstack_local.emulator.iam.needs import Need
+from tritonstack_local.emulator.iam.service_calls import arn_of, names, refusal_of
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
@@ -78,8 +81,8 @@ class ScalableTargets:
         self._schedules = AccountRegionScopedDict()
         sagemaker.scaled_variants = self._variants_of
         sagemaker.forget_scaled = self._forget_endpoint
-        names.target_of = lambda *key: self._targets.get(key, {}).get("ScalableTargetARN")
-        self.activities = Activities(scale=endpoints.scale, failure=self._failure)
+        names["scalable_target"] = lambda *key: self._targets.get(key, {}).get("ScalableTargetARN")
+        self.activities = Activities(scale=endpoints.update_endpoint_weights_and_capacities, failure=self._failure)
         self._looking = threading.Lock()
 
     def before_alarms(self) -> None:
@@ -146,13 +149,6 @@ class ScalableTargets:
         """Why an endpoint's last change failed; None where it did not."""
         return next((each.failure_reason for each in self._sagemaker.endpoints if each.name == endpoint), None)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self.activities.clear()
-        self._targets.clear()
-        self._policies.clear()
-        self._schedules.clear()
-
     def _variants_of(self, endpoint: str) -> frozenset[str]:
         """The variants of an endpoint that are targets, as SageMaker asks before it updates one."""
         parts = [target["ResourceId"].split("/") for target in self._targets.values()]
@@ -164,10 +160,10 @@ class ScalableTargets:
             if target["ResourceId"].lower().startswith(f"endpoint/{endpoint}/variant/".lower()):
                 self._drop(target)
 
-    def register(self, request: Request) -> dict[str, Any]:
+    def register_scalable_target(self, request: Request) -> dict[str, Any]:
         """RegisterScalableTarget: the variant must exist; a first registration needs both capacities."""
         self._check_variant(request["ResourceId"])
-        permissions.check_caller(request["ResourceId"], "RegisterScalableTarget")
+        _check_caller(request["ResourceId"], "RegisterScalableTarget")
         before = self._targets.get(_key(request))
         if before is None and not {"MinCapacity", "MaxCapacity"} <= request.keys():
             raise _refused("MinCapacity and MaxCapacity are required on first registration", "RegisterScalableTarget")
@@ -175,7 +171,7 @@ class ScalableTargets:
         if merged["MinCapacity"] > merged["MaxCapacity"]:
             raise _refused("Maximum capacity cannot be less than minimum capacity", "RegisterScalableTarget")
         arn = f"arn:aws:application-autoscaling:{get_region()}:{get_account_id()}:scalable-target"
-        permissions.ensure_service_linked_role()
+        _ensure_service_linked_role()
         merged["ScalableTargetARN"] = f"{arn}/{zlib.crc32(repr(_key(request)).encode()):08x}"
         if before is None or any(merged[name] != before[name] for name in _LIMITS):
             merged["_limits_changed"] = True  # and stays so until the count has followed
@@ -190,11 +186,11 @@ class ScalableTargets:
                 return
         raise _refused(f"Endpoint variant does not exist: {resource}", "RegisterScalableTarget")
 
-    def deregister(self, request: Request) -> None:
+    def deregister_scalable_target(self, request: Request) -> None:
         """DeregisterScalableTarget: its policies go with it."""
         if _key(request) not in self._targets:
             raise _missing("scalable target", request, "DeregisterScalableTarget")
-        permissions.check_caller(request["ResourceId"], "DeregisterScalableTarget")
+        _check_caller(request["ResourceId"], "DeregisterScalableTarget")
         self._drop(request)
 
     def _drop(self, request: Request) -> None:
@@ -203,13 +199,13 @@ class ScalableTargets:
             for key in [k for k, kept in store.items() if _key(kept) == _key(request)]:
                 target_tracking.drop_alarms(store.pop(key))
 
-    def put_policy(self, request: Request) -> dict[str, Any]:
+    def put_scaling_policy(self, request: Request) -> dict[str, Any]:
         """PutScalingPolicy: of a registered target."""
         if _key(request) not in self._targets:
             raise _missing("scalable target", request, "PutScalingPolicy")
         check_policy(request)
         alarm = f"TargetTracking-{request['ResourceId']}-AlarmHigh-{uuid.uuid4()}"
-        permissions.check_caller(request["ResourceId"], "PutScalingPolicy", alarms=[alarm])
+        _check_caller(request["ResourceId"], "PutScalingPolicy", alarms=[alarm])
         before = self._policies.get(_policy_key(request), {})
         # The id in an ARN is the policy's own: one that is deleted and put again has another.
         arn = before.get("PolicyARN") or (
@@ -223,11 +219,10 @@ class ScalableTargets:
         return {"PolicyARN": arn, "Alarms": policy["Alarms"]}
 
     def policy_by_arn(self, arn: str) -> dict[str, Any] | None:
-        """The policy with that ARN."""
         found: dict[str, Any] | None = next((p for p in self._policies.values() if p["PolicyARN"] == arn), None)
         return found
 
-    def put_schedule(self, request: Request) -> None:
+    def put_scheduled_action(self, request: Request) -> None:
         """PutScheduledAction: of a registered target; what is left out stays as it was."""
         if _key(request) not in self._targets:
             raise _missing("scalable target", request, "PutScheduledAction")
@@ -245,34 +240,32 @@ class ScalableTargets:
         )
         self._schedules[key] = merged
 
-    def delete_schedule(self, request: Request) -> None:
-        """DeleteScheduledAction."""
+    def delete_scheduled_action(self, request: Request) -> None:
         if self._schedules.pop((*_key(request), request["ScheduledActionName"]), None) is None:
             raise _missing("scheduled action", request, "DeleteScheduledAction")
 
-    def describe_schedules(self, request: Request) -> dict[str, Any]:
+    def describe_scheduled_actions(self, request: Request) -> dict[str, Any]:
         """DescribeScheduledActions, in one page."""
         return {"ScheduledActions": list(_matching(self._schedules, request))}
 
-    def delete_policy(self, request: Request) -> None:
-        """DeleteScalingPolicy."""
+    def delete_scaling_policy(self, request: Request) -> None:
         policy = self._policies.get(_policy_key(request))
         if policy is None:
             raise _missing("scaling policy", request, "DeleteScalingPolicy")
         alarms = [alarm["AlarmName"] for alarm in policy["Alarms"]]
-        permissions.check_caller(request["ResourceId"], "DeleteScalingPolicy", alarms=alarms)
+        _check_caller(request["ResourceId"], "DeleteScalingPolicy", alarms=alarms)
         del self._policies[_policy_key(request)]
         target_tracking.drop_alarms(policy)
 
-    def describe_targets(self, request: Request) -> dict[str, Any]:
+    def describe_scalable_targets(self, request: Request) -> dict[str, Any]:
         """DescribeScalableTargets, in one page, with the default role and suspensions."""
         unset = {
-            "RoleARN": permissions.role_arn(),
+            "RoleARN": _role_arn(),
             "SuspendedState": dict.fromkeys(_SUSPENSIONS, False),
         }
         return {"ScalableTargets": [{**unset, **each} for each in _matching(self._targets, request)]}
 
-    def describe_policies(self, request: Request) -> dict[str, Any]:
+    def describe_scaling_policies(self, request: Request) -> dict[str, Any]:
         """DescribeScalingPolicies, in one page, with target tracking's defaults."""
         name = "TargetTrackingScalingPolicyConfiguration"
         found = _matching(self._policies, request)
@@ -280,24 +273,8 @@ class ScalableTargets:
 
 
 def autoscaling_service(targets: ScalableTargets) -> JsonService:
-    """Application Auto Scaling's operations by name."""
-    return JsonService(
-        service="application-autoscaling",
-        target_prefix="AnyScaleFrontendService",
-        operations={
-            "RegisterScalableTarget": targets.register,
-            "DeregisterScalableTarget": targets.deregister,
-            "DescribeScalableTargets": targets.describe_targets,
-            "PutScalingPolicy": targets.put_policy,
-            "DeleteScalingPolicy": targets.delete_policy,
-            "DescribeScalingPolicies": targets.describe_policies,
-            "PutScheduledAction": targets.put_schedule,
-            "DeleteScheduledAction": targets.delete_schedule,
-            "DescribeScheduledActions": targets.describe_schedules,
-            "DescribeScalingActivities": targets.activities.describe,
-        },
-        forget=targets.clear,
-    )
+    name, prefix = "application-autoscaling", "AnyScaleFrontendService"
+    return JsonService(targets, targets.activities, service=name, target_prefix=prefix)
 
 
 _NAMES = ("ServiceNamespace", "ResourceId", "ScalableDimension", "PolicyName", "ScheduledActionName")
@@ -330,3 +307,57 @@ def _missing(what: str, request: Request, operation: str) -> RefusedError:
 
 def _refused(sentence: str, operation: str = "PutScalingPolicy") -> RefusedError:
     return RefusedError("ValidationException", sentence, source=f"{_API}, {operation}")
+
+
+# --- The caller's rights that are tried before anything is changed, and the service-linked role ---
+# Sources: user guide, "Permissions validation for API calls on target resources", "Identity-based policy examples"
+# (the six actions) and "Service-linked roles". PutMetricAlarm and DeleteAlarms are called without parameters,
+# DescribeAlarms with a maximum of 1: CloudWatch takes them for ``alarm:`` and ``alarm:*``. DescribeEndpointConfig is
+# called with a UUID (aws-controllers-k8s/community, issue 2110). That UpdateEndpointWeightsAndCapacities is too, that
+# deregistration and deletion are validated like the rest, and the error's text, are UNVERIFIED.
+
+_SOURCE = "Application Auto Scaling user guide, Permissions validation for API calls on target resources"
+_SERVICE = "sagemaker.application-autoscaling.amazonaws.com"
+_PATH = f"/aws-service-role/{_SERVICE}/"
+_ROLE = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+_OWN_CALL = {"aws:ViaAWSService": "true"}
+
+
+def _check_caller(resource_id: str, operation: str, *, alarms: Iterable[str] = ()) -> None:
+    """Raise RefusedError for the first right that the request's caller lacks.
+
+    ``alarms``: names of a policy's alarms, which are made and deleted with the caller's rights.
+    """
+    any_name, changed = uuid.uuid4(), "DeleteAlarms" if operation.startswith("De") else "PutMetricAlarm"
+    tried = [
+        ("sagemaker:DescribeEndpoint", f"endpoint/{resource_id.split('/')[1].lower()}"),
+        ("sagemaker:DescribeEndpointConfig", f"endpoint-config/{any_name}"),
+        ("sagemaker:UpdateEndpointWeightsAndCapacities", f"endpoint/{any_name}"),
+        ("cloudwatch:PutMetricAlarm", "alarm:"),
+        ("cloudwatch:DescribeAlarms", "alarm:*"),
+        ("cloudwatch:DeleteAlarms", "alarm:"),
+        *((f"cloudwatch:{changed}", f"alarm:{name}") for name in alarms),
+    ]
+    needs = [Need(action=each, resource=arn_of(each.split(":")[0], of), context=_OWN_CALL) for each, of in tried]
+    denied = refusal_of(current_principal(), needs, by=f"application-autoscaling: {operation}")
+    if denied is not None:
+        raise RefusedError("ValidationException", denied.sentence, source=_SOURCE)
+
+
+def _role_arn() -> str:
+    return f"arn:aws:iam::{get_account_id()}:role{_PATH}{_ROLE}"
+
+
+def _ensure_service_linked_role() -> None:
+    """Create the service-linked role with the caller's rights, unless the account has it."""
+    if not enforced() or any(role["Path"] == _PATH for role in iam._roles.values()):
+        return
+    need = Need(
+        action="iam:CreateServiceLinkedRole", resource=_role_arn(), context={"iam:AWSServiceName": _SERVICE} | _OWN_CALL
+    )
+    denied = refusal_of(current_principal(), [need], by="application-autoscaling: first scalable target")
+    if denied is not None:
+        raise RefusedError("AccessDeniedException", denied.sentence, source="Service-linked roles", status=403)
+    iam._create_service_linked_role({"AWSServiceName": _SERVICE})
+    made = iam._roles.pop("AWSServiceRoleForSagemaker")  # MiniStack's name for it
+    iam._roles[_ROLE] = {**made, "RoleName": _ROLE, "Arn": _role_arn()}

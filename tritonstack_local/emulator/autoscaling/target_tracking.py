@@ -7,9 +7,13 @@ instances to be removed. The decision itself is ``tritonstack.sagemaker_rules``,
 
 from __future__ import annotations
 
+import logging
+import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from ministack.core.responses import AccountRegionScopedDict
 
 from tritonstack import aws_names
 from tritonstack.sagemaker_rules import (
@@ -21,11 +25,14 @@ from tritonstack.sagemaker_rules import (
     desired_instances,
     wanted_instances,
 )
-from tritonstack_local.emulator.autoscaling.activities import Activities, Target
+from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import alarms, metrics
-from tritonstack_local.emulator.cloudwatch.alarm_evaluator import arn, drop, find, metric_of
-from tritonstack_local.emulator.cloudwatch.metric_math import Span, statistic
+from tritonstack_local.emulator.cloudwatch.alarm_evaluation import iso
+from tritonstack_local.emulator.cloudwatch.alarm_evaluator import arn, find, metric_of
+from tritonstack_local.emulator.cloudwatch.metric_math import Span
+from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.sagemaker.fleets import LIMIT
 
 Request = dict[str, Any]
 _PREDEFINED = {
@@ -66,9 +73,7 @@ def put_alarms(policy: Mapping[str, Any]) -> list[dict[str, str]]:
 
 def drop_alarms(policy: Mapping[str, Any]) -> None:
     """Delete the alarms of a policy that is deleted or put again."""
-    with metrics.lock:
-        for alarm in policy.get("Alarms", []):
-            drop(alarm["AlarmName"])
+    alarms.delete_alarms({"AlarmNames": [alarm["AlarmName"] for alarm in policy.get("Alarms", [])]})
 
 
 def _metric(resource: str, configuration: Mapping[str, Any]) -> Request:
@@ -99,8 +104,9 @@ def write_idle(policies: Sequence[dict[str, Any]]) -> None:
             continue
         period = int(alarm["Period"])
         end = int(clock.now() // period) - 1
-        for number in range(max(policy.get("_idle", end), end - LOW_PERIODS), end):
-            metrics.write(metric_of(alarm), {"Value": 0.0, "Timestamp": number * period})
+        zero = {"MetricName": alarm["MetricName"], "Dimensions": alarm["Dimensions"], "Value": 0.0}
+        numbers = range(max(policy.get("_idle", end), end - LOW_PERIODS), end)
+        metrics.write(alarm["Namespace"], [{**zero, "Timestamp": number * period} for number in numbers])
         policy["_idle"] = end
 
 
@@ -147,8 +153,98 @@ def _wish(policy: Mapping[str, Any], side: int, *, target: Target, count: int) -
     period = int(alarm["Period"])
     end = int(clock.now() // period * period)
     span = Span(start=end - HIGH_PERIODS * period, end=end, period=period)
-    series = metrics.series(metric_of(alarm), span, statistic(alarm["Statistic"]), label="")
+    series = metrics.series(metric_of(alarm), span, alarm["Statistic"], label="")
     measured_at, value = max(series.points.items(), default=(0.0, 0.0))
     if not series.points or measured_at < target.get("_scaled_at", 0.0):
         return None
     return desired_instances(count, value=value, target=_configuration(policy)["TargetValue"])
+
+
+# --- Scaling activities: changes of instance counts and limits, as DescribeScalingActivities lists them ---
+
+Target = dict[str, Any]
+_AGAIN_SECONDS = 60
+"""After a failed activity: CloudWatch looks at an alarm once a minute, and a failed activity starts no cooldown."""
+_KEY = ("ServiceNamespace", "ResourceId", "ScalableDimension")
+logger = logging.getLogger("tritonstack.emulator.scaling")
+
+
+class Activities:
+    """Changes the instance counts of scalable targets, and lists what was done.
+
+    The sentences are those of the user guide ("View scaling activities for a specified service") and, of a failure, of
+    the SageMaker developer guide ("Check the status of a scaling activity").
+    """
+
+    def __init__(self, *, scale: Callable[[Request], Any], failure: Callable[[str], str | None]) -> None:
+        """``scale``: UpdateEndpointWeightsAndCapacities. ``failure``: an endpoint's FailureReason, by its name."""
+        self._scale, self._failure = scale, failure
+        self._done = AccountRegionScopedDict()
+
+    def set_count(self, target: Target, *, before: int, after: int, cause: str) -> bool:
+        """Give the target's variant another number of instances; whether it has it now."""
+        _, endpoint, _, variant = target["ResourceId"].split("/")
+        began = clock.now()
+        try:
+            wanted = [{"VariantName": variant, "DesiredInstanceCount": after}]
+            self._scale({"EndpointName": endpoint, "DesiredWeightsAndCapacities": wanted})
+            failed = self._failure(endpoint)
+        except RefusedError as refusal:
+            if refusal.code != LIMIT:  # an update began meanwhile: the next look is after it
+                logger.warning("%s is not scaled: %s", target["ResourceId"], refusal)
+                return False
+            failed = str(refusal)
+        self.add(target, f"desired instance count to {after}", cause=cause, began=began, failed=failed, end=".")
+        target["_failed_at" if failed else "_scaled_at"] = began
+        if failed is None and before < after == target["MaxCapacity"]:
+            _emit_scaled_to_max(target, before=before, began=began)
+        return failed is None
+
+    def add(
+        self, target: Target, what: str, *, cause: str, began: float, failed: str | None = None, end: str = ""
+    ) -> None:
+        """List an activity: ``what`` was set to which value, and why it failed if it did."""
+        done = f"Successfully set {what}" + (". Change successfully fulfilled by sagemaker." if end else "")
+        if failed is not None:
+            logger.warning("%s is not scaled: %s", target["ResourceId"], failed)
+        identity = str(uuid.uuid4())
+        self._done[identity] = {
+            "ActivityId": identity,
+            **{name: target[name] for name in _KEY},
+            "Description": f"Setting {what}{end}",
+            "Cause": cause,
+            "StartTime": began,
+            "EndTime": clock.now(),
+            "StatusCode": "Successful" if failed is None else "Failed",
+            "StatusMessage": done if failed is None else f"Failed to set {what}. Reason: {failed}",
+        }
+
+    def describe_scaling_activities(self, request: Request) -> dict[str, Any]:
+        """DescribeScalingActivities, the newest first, in one page."""
+        wanted = {name: request[name] for name in _KEY if name in request}
+        found = [activity for activity in self._done.values() if wanted.items() <= activity.items()]
+        return {"ScalingActivities": found[::-1]}
+
+
+def failed_lately(target: Target) -> bool:
+    """Whether an activity of the target failed so recently that it is not tried again."""
+    return bool(clock.now() < target.get("_failed_at", -math.inf) + _AGAIN_SECONDS)
+
+
+def _emit_scaled_to_max(target: Mapping[str, Any], *, before: int, began: float) -> None:
+    """The one event of Application Auto Scaling: "Event for state change: scaled to max" (its user guide)."""
+    service_events.emit(
+        "aws.application-autoscaling",
+        "Application Auto Scaling Scaling Activity State Change",
+        {
+            "startTime": iso(began),
+            "endTime": iso(clock.now()),
+            "newDesiredCapacity": target["MaxCapacity"],
+            "oldDesiredCapacity": before,
+            **{name[0].lower() + name[1:]: target[name] for name in ("MinCapacity", "MaxCapacity", *_KEY)},
+            "statusCode": "Successful",
+            "scaledToMax": True,
+            "direction": "scale-out",
+        },
+        [],
+    )

@@ -50,17 +50,11 @@ def _wait_for(  # noqa: PLR0917  MiniStack's interface
     timeout_s: float,
 ) -> dict[str, Any]:
     """The data of ``count`` SUCCESS signals by UniqueId; raises on a failure signal, a time-out or a cancel."""
-    generation = wait_conditions._generation
     deadline = Deadline(clock=clock, at=_begun.pop((stack_id, logical_id), clock.now()) + timeout_s)
     waiting = {"token": token, "stack_name": stack_name, "resource_type": resource_type}
 
     def ended() -> bool:
-        return (
-            len(_data(token, "SUCCESS")) >= count
-            or bool(_data(token, "FAILURE"))
-            or wait_conditions._generation != generation
-            or cancel_requested(stack_name)
-        )
+        return len(_data(token, "SUCCESS")) >= count or bool(_data(token, "FAILURE")) or cancel_requested(stack_name)
 
     with clock.condition:
         wait_conditions._waiting[stack_id, logical_id] = waiting
@@ -73,8 +67,6 @@ def _wait_for(  # noqa: PLR0917  MiniStack's interface
             received = _data(token, "SUCCESS")
             if len(received) >= count:
                 return received
-            if wait_conditions._generation != generation:
-                raise RuntimeError("the local AWS was reset")
             if cancel_requested(stack_name):
                 raise CancelledError(creating=True)  # a WaitCondition that exists never waits again
             raise TimeoutError(f"WaitCondition timed out. Received {len(received)} conditions when expecting {count}")
@@ -99,18 +91,6 @@ LONGEST_SECONDS = 3600
 LONGEST_ANSWER = 4096
 """Bytes (CloudFormation user guide, Custom resource response objects)."""
 _GUIDE = "CloudFormation user guide, Custom resource request objects"
-
-
-@dataclass(kw_only=True, eq=False)
-class FailedCreation(Exception):  # noqa: N818  an outcome, kept for the rollback
-    """A creation that failed after its function was called: the rollback deletes what it may have left."""
-
-    reason: str  # the event's
-    physical_id: str  # the one that the function answered with, or one made up, as CloudFormation does
-
-    def __str__(self) -> str:
-        """The reason."""
-        return self.reason
 
 
 class Answered(threading.Event):
@@ -161,7 +141,9 @@ class Call:
         token, answered, deadline = new_uuid(), Answered(), clock.deadline(seconds)
         custom_resource._pending[token] = {"event": answered, "result": None}
         try:
-            spawn_background(_execute, function, self.event(token), thread_name=f"custom-resource-{self.logical_id}")
+            # CloudFormation calls the function asynchronously: Lambda tries twice more where it fails.
+            name, thread = function["config"]["FunctionName"], f"custom-resource-{self.logical_id}"
+            spawn_background(service_events._deliver, name, function, self.event(token), thread_name=thread)
             self._await(answered, deadline)
             return self._outcome(custom_resource._pending.get(token, {}).get("result") or {})
         finally:
@@ -196,10 +178,19 @@ class Call:
             raise self._failed(reason, named)
         return named or self.physical_id or self._made_up(), answer.get("Data") or {}
 
-    def _failed(self, reason: str, physical_id: str | None) -> Exception:
-        if self.request_type != "Create":
-            return RuntimeError(reason)
-        return FailedCreation(reason=reason, physical_id=physical_id or self._made_up())
+    def _failed(self, reason: str, physical_id: str | None) -> RuntimeError:
+        """The rollback of a creation, which comes next, deletes what the function may have left."""
+        stack = _stacks.get(self.stack_name)
+        if self.request_type == "Create" and stack is not None:
+            stack["_failed_custom_resource"] = {
+                "PhysicalResourceId": physical_id or self._made_up(),
+                "ResourceType": self.resource_type,
+                "ResourceStatus": "CREATE_FAILED",
+                "LogicalResourceId": self.logical_id,
+                "Properties": self.props,
+                "Attributes": {},
+            }
+        return RuntimeError(reason)
 
     def _made_up(self) -> str:
         return f"{self.stack_name}-{self.logical_id}-{new_uuid()[:12].upper()}"
@@ -232,26 +223,8 @@ def install() -> None:
         await roll_back(stack_name, stack_id, stack, operation, reason_override)
 
     stacks._roll_back_operation = handlers._roll_back_operation = roll_back_creation
-    custom_resource.invoke_custom_resource = _invoke
-
-
-def _invoke(*given: Any, **named: Any) -> tuple[str, dict[str, Any]]:
-    """MiniStack's interface, whose parameters are the fields of ``Call``."""
-    call = Call(*given, **named)
-    try:
-        return call.run()
-    except FailedCreation as failure:
-        stack = _stacks.get(call.stack_name)
-        if stack is not None:
-            stack["_failed_custom_resource"] = {  # what the rollback, which comes next, deletes
-                "PhysicalResourceId": failure.physical_id,
-                "ResourceType": call.resource_type,
-                "ResourceStatus": "CREATE_FAILED",
-                "LogicalResourceId": call.logical_id,
-                "Properties": call.props,
-                "Attributes": {},
-            }
-        raise
+    # MiniStack's parameters are the fields of ``Call``.
+    custom_resource.invoke_custom_resource = lambda *given, **named: Call(*given, **named).run()
 
 
 def _function(service_token: Any) -> dict[str, Any]:
@@ -267,9 +240,3 @@ def _function(service_token: Any) -> dict[str, Any]:
         f"ServiceToken {service_token!r} names no Lambda function of region {get_region()}",
         source=_GUIDE,
     )
-
-
-def _execute(function: dict[str, Any], event: dict[str, Any]) -> None:
-    """Call the function as CloudFormation does, asynchronously: Lambda tries twice more where it fails."""
-    name = function["config"]["FunctionName"]
-    service_events._deliver(name, function, event)

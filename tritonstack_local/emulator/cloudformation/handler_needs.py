@@ -19,12 +19,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Literal
 
 from policy_sentry.querying.actions import get_action_data, get_dependent_actions
 
 from tritonstack_local.emulator.iam.needs import Need, condition_keys
+from tritonstack_local.emulator.request_validation import data_beside
 
 Event = Literal["create", "update", "delete"]
 _CUSTOM = "AWS::CloudFormation::CustomResource"
@@ -60,7 +60,6 @@ class Site:
 
     account: str
     region: str
-    partition: str = "aws"
     role: Callable[[str], Role]  # the role of a name, whose path only IAM has
 
 
@@ -83,17 +82,12 @@ def needs_of_handler(change: ResourceChange, site: Site) -> tuple[Need, ...]:
     return tuple({(each.action, each.resource, *sorted(each.context.items())): each for each in found}.values())
 
 
-def own_arns(change: ResourceChange, site: Site) -> list[str]:
-    """The ARNs that most of a handler's actions are called on: the resource's own, or those of what it belongs to."""
-    return _Resource(change, site).values("own")
-
-
 @functools.cache
 def type_data(kind: str) -> Mapping[str, Any]:
     """What ``handler_resources.json`` has of a type. Raises UnknownTypeError."""
     kind = _CUSTOM if kind.startswith("Custom::") else kind
     try:
-        found: Mapping[str, Any] = _read("handler_resources.json")["types"][kind]
+        found: Mapping[str, Any] = data_beside(__file__, "handler_resources.json")["types"][kind]
     except KeyError:
         raise UnknownTypeError(kind) from None
     return found
@@ -102,7 +96,7 @@ def type_data(kind: str) -> Mapping[str, Any]:
 @functools.cache
 def handler_actions(kind: str, event: Event) -> frozenset[str]:
     """What a type's handler calls, with all that those actions depend on. Raises UnknownTypeError."""
-    calls = type_data(kind).get("calls") or _read("handler_permissions.json")["types"].get(kind, {})
+    calls = type_data(kind).get("calls") or data_beside(__file__, "handler_permissions.json")["types"].get(kind, {})
     names = (event, "read") if event == "update" else (event,)
     return with_dependent(tuple(action for name in names for action in calls.get(name, ())))
 
@@ -135,6 +129,8 @@ class _Resource:
         self._data = type_data(change.kind)
         self._text = json.dumps(change.properties, default=str)
         self.actions = handler_actions(change.kind, change.event)
+        start = f"{change.stack}-{change.logical_id}-"
+        self._generated = start[: _LONGEST - len(_SUFFIX)] + _SUFFIX
         self._services = {each.split(":")[2] for each in self.values("own")}
         self._tags = _tag_keys(change.properties.get("Tags"))
 
@@ -142,7 +138,9 @@ class _Resource:
         """The needs of one action; none where it is not called for such properties."""
         formats = arn_formats(action)
         rule: Mapping[str, Any] = next((each for each in self._data.get("rules", ()) if _is_about(each, action)), {})
-        if formats is None or not self._is_called(rule):
+        present, absent = rule.get("with", [""]), rule.get("without", ())
+        called = any(each in self._text for each in present) and not any(each in self._text for each in absent)
+        if formats is None or not called:
             return
         known = condition_keys(action)
         forms_of_keys = {key: form for key, form in rule.get("context", {}).items() if key in known}
@@ -159,7 +157,7 @@ class _Resource:
     def values(self, name: str) -> list[str]:
         """What a placeholder stands for; several values for several ARNs, none where a property is not there."""
         change, site = self._change, self._site
-        fixed = {"partition": site.partition, "region": site.region, "account": site.account}
+        fixed = {"partition": "aws", "region": site.region, "account": site.account}
         if name in fixed:
             return [fixed[name]]
         if name == "own":
@@ -169,15 +167,10 @@ class _Resource:
         if name == "path":
             return [str(change.properties.get("Path", "/"))]
         if name == "name":
-            known = _bare(str(change.physical_id or change.properties.get(self._data["name"]) or self._generated()))
+            known = _bare(str(change.physical_id or change.properties.get(self._data["name"]) or self._generated))
             return [known.lower() if self._data.get("lower") and not _is_arn(known) else known]
         found = [_bare(str(value)) for value in _at(change.properties, name.split("/"))]
         return ["*" if each.startswith("alias/") else each for each in found]  # IAM evaluates the key of an alias
-
-    def _is_called(self, rule: Mapping[str, Any]) -> bool:
-        """By texts that are, or are not, in the properties."""
-        present, absent = rule.get("with", [""]), rule.get("without", ())
-        return any(each in self._text for each in present) and not any(each in self._text for each in absent)
 
     def _resources(self, form: str) -> Iterator[tuple[str, dict[str, str]]]:
         """ARNs, and the condition keys that come with each."""
@@ -203,10 +196,6 @@ class _Resource:
             # The name of a parameter may begin with a slash that its ARN has once.
             made.append(whole[0] if whole else text.replace(":parameter//", ":parameter/"))
         return made
-
-    def _generated(self) -> str:
-        start = f"{self._change.stack}-{self._change.logical_id}-"
-        return start[: _LONGEST - len(_SUFFIX)] + _SUFFIX
 
 
 def _tag_keys(tags: Any) -> dict[str, str | tuple[str, ...]]:
@@ -237,9 +226,3 @@ def _at(value: Any, path: Sequence[str]) -> list[Any]:
     if path[0] == "*":
         return [each for item in value for each in _at(item, path[1:])] if isinstance(value, list) else []
     return _at(value.get(path[0]), path[1:]) if isinstance(value, dict) else []
-
-
-@functools.cache
-def _read(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
-    return found

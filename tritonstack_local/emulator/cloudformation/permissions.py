@@ -7,11 +7,13 @@ needs is ``handler_needs``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ministack.core.responses import get_account_id, get_region
+from ministack.services import ssm
 from ministack.services.cloudformation import _stacks, changesets, engine, handlers, provisioners, stacks
 
 from tritonstack_local.emulator.cloudformation.handler_needs import (
@@ -23,9 +25,9 @@ from tritonstack_local.emulator.cloudformation.handler_needs import (
     needs_of_handler,
     type_data,
 )
+from tritonstack_local.emulator.cloudformation.stack_operations import named_stack
 from tritonstack_local.emulator.iam.authorization import (
     AccessDeniedError,
-    Principal,
     acting_as,
     authorize,
     check_trust,
@@ -33,6 +35,7 @@ from tritonstack_local.emulator.iam.authorization import (
     enforced,
     role_principal,
 )
+from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.principals import role_record
 
 Handler = Callable[[dict[str, Any]], Any]
@@ -49,82 +52,60 @@ def install() -> None:
     """Wrap MiniStack's stack engine. Before ``stack_operations``, whose failed rollbacks begin nothing more."""
     _remember_roles()
     _join_in_conditions()
-    provision, update = provisioners._provision_resource, provisioners._update_resource
-    delete = provisioners._delete_resource
+    _read_parameters()
+    events: tuple[tuple[str, Event], ...] = (
+        ("_provision_resource", "create"),
+        ("_update_resource", "update"),
+        ("_delete_resource", "delete"),
+    )
+    for name, event in events:
+        guarded = _guarded(getattr(provisioners, name), event)
+        for module in (provisioners, stacks):
+            setattr(module, name, guarded)
 
-    def provision_if_allowed(kind: str, logical_id: str, properties: dict[str, Any], stack_name: str) -> Any:
-        with _allowed(kind, "create", properties, stack_name, logical_id):
-            return provision(kind, logical_id, properties, stack_name)
 
-    def update_if_allowed(  # noqa: PLR0917  MiniStack's interface
-        kind: str,
-        physical_id: str,
-        old: dict[str, Any],
-        new: dict[str, Any],
-        stack_name: str,
-        logical_id: str | None = None,
-        attributes: dict[str, Any] | None = None,
-    ) -> Any:
-        given = (kind, physical_id, old, new, stack_name, logical_id, attributes)
-        if old == new or provisioners._replacing_change(kind, old, new):
-            return update(*given)  # nothing is called, or the handler that creates
-        with _allowed(kind, "update", new, stack_name, logical_id, physical_id):
-            return update(*given)
+def _guarded(operation: Callable[..., Any], event: Event) -> Callable[..., Any]:
+    """MiniStack's operation on a resource, if the stack's principal is allowed what its handler needs."""
+    signature = inspect.signature(operation)
 
-    def delete_if_allowed(
-        kind: str,
-        physical_id: str,
-        properties: dict[str, Any],
-        stack_name: str | None = None,
-        logical_id: str | None = None,
-    ) -> Any:
-        with _allowed(kind, "delete", properties, stack_name, logical_id, physical_id):
-            return delete(kind, physical_id, properties, stack_name, logical_id)
+    def guarded(*given: Any, **named: Any) -> Any:
+        asked = signature.bind(*given, **named).arguments
+        kind, before, after = asked["resource_type"], asked.get("old_props"), asked.get("props", asked.get("new_props"))
+        if event == "update" and (before == after or provisioners._replacing_change(kind, before, after)):
+            return operation(*given, **named)  # nothing is called, or the handler that creates
+        change = ResourceChange(
+            kind=kind,
+            event=event,
+            properties=after or {},
+            stack=asked.get("stack_name") or "",
+            logical_id=asked.get("logical_id") or "",
+            physical_id=asked.get("physical_id"),
+        )
+        with _allowed(change):
+            return operation(*given, **named)
 
-    for module in (provisioners, stacks):
-        module._provision_resource = provision_if_allowed
-        module._update_resource = update_if_allowed
-        module._delete_resource = delete_if_allowed
+    return guarded
 
 
 @contextmanager
-def _allowed(  # noqa: PLR0917  as above
-    kind: str,
-    event: Event,
-    properties: Mapping[str, Any],
-    stack_name: str | None,
-    logical_id: str | None,
-    physical_id: str | None = None,
-) -> Iterator[None]:
+def _allowed(change: ResourceChange) -> Iterator[None]:
     """Raise HandlerRefusedError, or let the block act as the stack's principal: services check their caller, too."""
     if not enforced():
         yield
         return
-    principal = stack_principal(stack_name)
-    change = ResourceChange(
-        kind=kind,
-        event=event,
-        properties=properties,
-        stack=stack_name or "",
-        logical_id=logical_id or "",
-        physical_id=physical_id,
-    )
+    # A stack's operations run as a session of its role, or as whoever began the operation.
+    role = _stacks.get(change.stack, {}).get(_ROLE)
+    principal = current_principal() if role is None else role_principal(role, SESSION)
     try:
         needs = needs_of_handler(change, Site(account=get_account_id(), region=get_region(), role=_role))
-        authorize(principal, needs, by=f"cloudformation: {event} {stack_name}/{logical_id}")
+        authorize(principal, needs, by=f"cloudformation: {change.event} {change.stack}/{change.logical_id}")
     except UnknownTypeError as unknown:
         if principal.kind != "administrator":
             raise HandlerRefusedError(str(unknown)) from unknown
     except AccessDeniedError as refused:
-        raise HandlerRefusedError(_reason(kind, refused.sentence)) from refused
+        raise HandlerRefusedError(_reason(change.kind, refused.sentence)) from refused
     with acting_as(principal):
         yield
-
-
-def stack_principal(stack_name: str | None) -> Principal:
-    """Who a stack's operations run as: a session of its role, or whoever began the operation."""
-    role = _stacks.get(stack_name, {}).get(_ROLE)
-    return current_principal() if role is None else role_principal(role, SESSION)
 
 
 def _role(name: str) -> Role:
@@ -150,7 +131,7 @@ def _reason(kind: str, sentence: str) -> str:
 def _remember_roles() -> None:
     wrapped = handlers._ACTION_HANDLERS
     for operation in ("CreateStack", "UpdateStack", "DeleteStack", "ContinueUpdateRollback", "RollbackStack"):
-        wrapped[operation] = _with_role(wrapped[operation], _stack)
+        wrapped[operation] = _with_role(wrapped[operation], named_stack)
     wrapped["CreateChangeSet"] = _with_role(wrapped["CreateChangeSet"], _change_set)
     wrapped["ExecuteChangeSet"] = _with_the_change_sets_role(wrapped["ExecuteChangeSet"])
 
@@ -165,7 +146,8 @@ def _with_role(handle: Handler, record: Callable[[dict[str, Any]], dict[str, Any
                 check_trust(role, service="cloudformation.amazonaws.com")
             except AccessDeniedError:
                 return handlers._error("ValidationError", f"Role {role} is invalid or cannot be assumed")
-        answer = handle(parameters)
+        with acting_as(role_principal(role, SESSION)) if role else nullcontext():
+            answer = handle(parameters)
         if role and answer[0] == 200:
             record(parameters)[_ROLE] = role
         return answer
@@ -184,15 +166,29 @@ def _with_the_change_sets_role(execute: Handler) -> Handler:
     return executed
 
 
-def _stack(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The stack that a request names; a new record where there is none any more."""
-    return handlers._resolve_stack(handlers._p(parameters, "StackName")) or {}
-
-
 def _change_set(parameters: dict[str, Any]) -> dict[str, Any]:
     """The change set that a request names; a new record where there is none."""
     names = (handlers._p(parameters, "ChangeSetName"), handlers._p(parameters, "StackName"))
     return changesets._find_change_set(*names)[1] or {}
+
+
+def _read_parameters() -> None:
+    """Template parameters that stand in Systems Manager need a right to read them: of the role, or of the caller.
+
+    Source: the message in aws/aws-cdk, issue 20959. That it is the role's where one is named is UNVERIFIED.
+    """
+    read = ssm.resolve_parameter_value
+
+    def read_if_allowed(name: str, *given: Any, **named: Any) -> Any:
+        resource = f"arn:aws:ssm:{get_region()}:{get_account_id()}:parameter/{name.removeprefix('/')}"
+        try:
+            need = Need(action="ssm:GetParameters", resource=resource)
+            authorize(current_principal(), [need], by="cloudformation: parameters of a template")
+        except AccessDeniedError as refused:
+            raise ValueError("AccessDenied. User doesn't have permission to call ssm:GetParameters") from refused
+        return read(name, *given, **named)
+
+    ssm.resolve_parameter_value = read_if_allowed
 
 
 def _join_in_conditions() -> None:

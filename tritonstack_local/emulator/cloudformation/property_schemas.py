@@ -1,15 +1,63 @@
-"""Properties of a template against CloudFormation's resource schemas: names, required ones, enumerations."""
+"""JSON Schema, as far as documents here need it; the properties of a template against CloudFormation's schemas.
+
+CloudFormation's have names, required ones and enumerations (``ref`` for ``$ref``, ``closed`` for no other properties).
+"""
 
 from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tritonstack.cloudformation.resource_schemas import schema_data
 from tritonstack_local.emulator.request_validation import enumeration
+
+Schema = Mapping[str, Any]
+_TYPES = {"array": list, "boolean": bool, "integer": int, "object": dict, "string": str, "text": str | int | float}
+"""``text``: what YAML reads where a text is meant."""
+
+
+def schema_problems(node: Schema, value: Any, path: str, definitions: Schema) -> Iterator[str]:
+    """What is wrong with a value, each problem after the path of its place; nothing is wrong with None."""
+    while "ref" in node:
+        node = definitions.get(node["ref"].partition("/")[0], {})
+    kind, low, high = node.get("type"), node.get("minimum", 0), node.get("maximum")
+    if value is None:
+        return
+    if kind is not None and (not isinstance(value, _TYPES[kind]) or (kind == "integer" and value is True)):
+        yield f"{path}: must be of type {kind}"
+    elif kind == "integer" and (value < low or (high is not None and value > high)):
+        yield f"{path}: must be from {low}" + (f" to {high}" if high is not None else "")
+    elif isinstance(value, dict) and "properties" in node:
+        yield from _object_problems(node, value, path, definitions)
+    elif isinstance(value, list) and len(value) > node.get("maxItems", len(value)):
+        yield f"{path}: must have at most {node['maxItems']} items"
+    elif isinstance(value, list) and "items" in node:
+        for index, item in enumerate(value):
+            yield from schema_problems(node["items"], item, f"{path}/{index}", definitions)
+    elif "enum" in node and not isinstance(value, dict | list) and _text(value) not in map(_text, node["enum"]):
+        allowed = enumeration(str(value), list(map(_text, node["enum"])))
+        yield f"{path}: {value} is not a valid enum value, allowed: {allowed}"
+
+
+def _object_problems(node: Schema, value: dict[str, Any], path: str, definitions: Schema) -> Iterator[str]:
+    members = node["properties"]
+    for name in node.get("required", []):
+        if name not in value:
+            yield f"{path}: required key [{name}] not found"
+    for name, item in value.items():
+        if name in members:
+            yield from schema_problems(members[name], item, f"{path}/{name}", definitions)
+        elif node.get("closed"):
+            near = difflib.get_close_matches(name, list(members), 1)
+            yield f"{path}: extraneous key [{name}] is not permitted" + (f" (near: {near[0]})" if near else "")
+
+
+def _text(value: Any) -> str:
+    """A template may spell ``true`` and ``"true"`` alike."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,36 +75,7 @@ class ResourceSchema:
     def problems(self, properties: dict[str, Any]) -> list[str]:
         """What is wrong with resolved properties: unknown names, missing ones, values outside an enumeration."""
         known = {k: v for k, v in self.root["properties"].items() if k not in self.read_only}
-        return list(self._problems({**self.root, "properties": known}, properties, "#"))
-
-    def _problems(self, node: dict[str, Any], value: Any, path: str) -> Iterator[str]:
-        while "ref" in node:
-            node = self.definitions.get(node["ref"].partition("/")[0], {})
-        if isinstance(value, dict) and "properties" in node:
-            yield from self._object_problems(node, value, path)
-        elif isinstance(value, list) and "items" in node:
-            for index, item in enumerate(value):
-                yield from self._problems(node["items"], item, f"{path}/{index}")
-        elif "enum" in node and not isinstance(value, dict | list) and _text(value) not in map(_text, node["enum"]):
-            allowed = enumeration(str(value), list(map(_text, node["enum"])))
-            yield f"{path}: {value} is not a valid enum value, allowed: {allowed}"
-
-    def _object_problems(self, node: dict[str, Any], value: dict[str, Any], path: str) -> Iterator[str]:
-        members = node["properties"]
-        for name in node.get("required", []):
-            if name not in value:
-                yield f"{path}: required key [{name}] not found"
-        for name, item in value.items():
-            if name in members:
-                yield from self._problems(members[name], item, f"{path}/{name}")
-            elif node.get("closed"):
-                near = difflib.get_close_matches(name, list(members), 1)
-                yield f"{path}: extraneous key [{name}] is not permitted" + (f" (near: {near[0]})" if near else "")
-
-
-def _text(value: Any) -> str:
-    """A template may spell ``true`` and ``"true"`` alike."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        return list(schema_problems({**self.root, "properties": known}, properties, "#", self.definitions))
 
 
 @functools.cache

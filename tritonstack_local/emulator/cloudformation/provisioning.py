@@ -15,17 +15,12 @@ from tritonstack_local.emulator.services import call
 Properties = dict[str, Any]
 Provisioned = tuple[str, dict[str, Any]]
 """A physical id and the attributes that Fn::GetAtt reads."""
-Create = Callable[[str, Properties, str], Provisioned]
-Update = Callable[[str, Properties, Properties, str], Provisioned]
-Delete = Callable[[str, Properties], None]
 
 
-def register(type_name: str, *, create: Create, delete: Delete, update: Update | None = None) -> None:
-    """Add or replace a resource type."""
-    handler: dict[str, Any] = {"create": create, "delete": delete}
-    if update is not None:
-        handler["update"] = update
-    provisioners._RESOURCE_HANDLERS[type_name] = handler
+def register(type_name: str, resource: object) -> None:
+    """Add or replace a resource type, which has ``create``, ``delete`` and, where it can be updated, ``update``."""
+    methods = {name: getattr(resource, name, None) for name in ("create", "update", "delete")}
+    provisioners._RESOURCE_HANDLERS[type_name] = {name: method for name, method in methods.items() if method}
     if "Tags" in resource_schemas()[type_name].root["properties"]:
         provisioners._STACK_TAG_PROPERTY[type_name] = ("Tags", "list")
 
@@ -62,11 +57,12 @@ def complete(
     handler.update(create=created, update=updated)
 
 
-def install_schemas() -> None:
-    """Check properties of every type with a schema, and take from it what replaces a resource.
+def install() -> None:
+    """Check properties of every type with a schema, and take from it what replaces a resource; roles have boundaries.
 
     Such types are provisioned on worker threads, where they may call services and wait.
     """
+    complete("AWS::IAM::Role", check=_check_boundary, apply=_set_boundary)
     for type_name, schema in resource_schemas().items():
         handler = provisioners._RESOURCE_HANDLERS.get(type_name)
         if handler is None:
@@ -111,15 +107,9 @@ def _checked(provision: Callable[..., Provisioned], schema: ResourceSchema, *, p
 
 
 # --- Permissions boundaries of roles ---
-# A boundary that does not exist is refused, as by CreateRole (IAM API reference: NoSuchEntity); like any policy here it
-# is not enforced.
+# A boundary that does not exist is refused, as by CreateRole (IAM API reference: NoSuchEntity).
 
 BOUNDARY = "PermissionsBoundary"
-
-
-def install_role_boundaries() -> None:
-    """Have the boundary kept with the role."""
-    complete("AWS::IAM::Role", check=_check_boundary, apply=_set_boundary)
 
 
 def _check_boundary(properties: Properties) -> None:

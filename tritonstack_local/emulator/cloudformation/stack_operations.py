@@ -38,7 +38,14 @@ def cancel_requested(stack_name: str) -> bool:
 def install(*, patience_seconds: float) -> None:
     """Wrap MiniStack's stack engine; ``patience_seconds`` bounds how long a response waits for its stack."""
     wrapped = handlers._ACTION_HANDLERS
-    wrapped["CancelUpdateStack"] = _waking(wrapped["CancelUpdateStack"])
+    cancel = wrapped["CancelUpdateStack"]
+
+    def cancel_and_wake(parameters: dict[str, Any]) -> Any:
+        answer = cancel(parameters)
+        clock.wake()
+        return answer
+
+    wrapped["CancelUpdateStack"] = cancel_and_wake
     wrapped["DeleteStack"] = _in_turn(wrapped["DeleteStack"])
     wrapped["DescribeStackEvents"] = _with_operation_ids(wrapped["DescribeStackEvents"])
     _heed_at_the_end()
@@ -48,20 +55,11 @@ def install(*, patience_seconds: float) -> None:
     _install_patience(seconds=patience_seconds)
 
 
-def _waking(cancel: Handler) -> Handler:
-    def cancel_and_wake(parameters: dict[str, Any]) -> Any:
-        answer = cancel(parameters)
-        clock.wake()
-        return answer
-
-    return cancel_and_wake
-
-
 def _in_turn(delete: Handler) -> Handler:
     """No stack is deleted amid an update; one that is being made, or rolled back from that, when this has ended."""
 
     def delete_in_turn(parameters: dict[str, Any]) -> Any:
-        stack = _stack(parameters)
+        stack = named_stack(parameters)
         status = stack.get("StackStatus", "")
         if status.startswith("UPDATE_") and status.endswith("_IN_PROGRESS"):
             sentence = f"Stack [{stack['StackId']}] cannot be deleted while in status {status}"
@@ -108,7 +106,7 @@ def _roll_back_as_asked() -> None:
     stacks._roll_back_operation = handlers._roll_back_operation = roll_back_as_asked
 
 
-def _stack(parameters: dict[str, Any]) -> dict[str, Any]:
+def named_stack(parameters: dict[str, Any]) -> dict[str, Any]:
     """The stack that a request names; empty where there is none."""
     return handlers._resolve_stack(handlers._p(parameters, "StackName")) or {}
 
@@ -238,7 +236,7 @@ _EVENT_ID = re.compile(rb"<EventId>([^<]+)</EventId>")
 def _with_operation_ids(describe: Handler) -> Handler:
     def described(parameters: dict[str, Any]) -> Any:
         status, headers, body = describe(parameters)
-        operations = _operations(_stack_events.get(_stack(parameters).get("StackId"), []))
+        operations = _operations(_stack_events.get(named_stack(parameters).get("StackId"), []))
 
         def both(found: re.Match[bytes]) -> bytes:
             operation = operations.get(found[1].decode(), "")

@@ -8,7 +8,7 @@ depends on more: here it is always two points longer than the evaluation periods
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -32,11 +32,6 @@ class Criteria:
     periods: int  # EvaluationPeriods, N
     to_alarm: int  # DatapointsToAlarm, M
     missing: str  # TreatMissingData
-
-    @property
-    def range_points(self) -> int:
-        """How many points are looked at."""
-        return self.periods + EXTRA_POINTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,39 +70,28 @@ def _state(
     return ALARM if breaching and len(points) - breaching[0] >= criteria.to_alarm else INSUFFICIENT_DATA
 
 
-@dataclass(frozen=True, kw_only=True)
-class Observation:
-    """What was looked at."""
-
-    times: Sequence[int]  # the beginning of each period of the range, the oldest first
-    points: Sequence[float | None]  # their values; None where one is missing
-    verdict: Verdict  # what they mean
-
-    def used(self) -> list[tuple[int, float]]:
-        """Time and value of the points that decided, the newest first."""
-        found = [(self.times[at], self.points[at] or 0.0) for at in self.verdict.used]
-        return found[::-1]
-
-
 def iso(seconds: float) -> str:
     """``2019-10-02T17:04:40.985+0000``."""
     at = datetime.fromtimestamp(seconds, tz=UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}+0000"
 
 
-def sentence(alarm: dict[str, Any], seen: Observation, state: str) -> str:
-    """StateReason of an alarm that goes to ``state``: the points that decided, and what missing ones counted as."""
-    filled, treatment = seen.verdict.filled, alarm.get("TreatMissingData", "missing")
-    if state == INSUFFICIENT_DATA:
+def sentence(alarm: dict[str, Any], verdict: Verdict, points: Mapping[int, float | None]) -> str:
+    """StateReason of an alarm that changes: the points that decided, and what missing ones counted as.
+
+    ``points``: those of the range by the beginning of their period, the oldest first.
+    """
+    filled, treatment = verdict.filled, alarm.get("TreatMissingData", "missing")
+    if verdict.state == INSUFFICIENT_DATA:
         return f"Insufficient Data: {filled} of the last {alarm['EvaluationPeriods']} datapoints unknown."
-    shown = ", ".join(
-        f"{value} ({datetime.fromtimestamp(time, tz=UTC):%d/%m/%y %H:%M:%S})" for time, value in seen.used()
-    )
+    deciding = [list(points.items())[at] for at in reversed(verdict.used)]
+    shown = ", ".join(f"{each} ({datetime.fromtimestamp(time, tz=UTC):%d/%m/%y %H:%M:%S})" for time, each in deciding)
     missing = f" and {filled} missing, treated as {treatment}" if filled else ""
     return (
         f"Threshold Crossed: of the last {alarm['EvaluationPeriods']} datapoints [{shown}]{missing},"
         f" {alarm.get('DatapointsToAlarm', alarm['EvaluationPeriods'])} must be"
-        f" {COMPARISONS[alarm['ComparisonOperator']][1]} the threshold ({alarm['Threshold']}) for ALARM; now {state}."
+        f" {COMPARISONS[alarm['ComparisonOperator']][1]} the threshold ({alarm['Threshold']}) for ALARM;"
+        f" now {verdict.state}."
     )
 
 

@@ -6,103 +6,70 @@ import json
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ministack.core.arn import ArnParseError, parse_arn
 from ministack.core.responses import get_account_id, get_region, request_scope
 from ministack.services import cloudwatch, sns
 
-from tritonstack_local.emulator import kms_keys
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import alarm_evaluation, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import (
-    ALARM,
     COMPARISONS,
+    EXTRA_POINTS,
     INSUFFICIENT_DATA,
-    OK,
     Criteria,
-    Observation,
     iso,
 )
-from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, Series, Span, statistic
+from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, Series, Span
+from tritonstack_local.emulator.service_events import publishing_refusal
 
 logger = logging.getLogger("tritonstack.emulator.alarms")
 
-# Names that begin with ``_`` are the local AWS's own and never shown.
 Alarm = dict[str, Any]
-INITIAL = "Unchecked: Initial alarm creation"
-HELD = "_held_at"
-"""When SetAlarmState set the state that holds until there is data."""
+held_since: dict[str, float] = {}
+"""ARN → when SetAlarmState set the state that holds until there is data."""
+seen: dict[str, tuple[int, int]] = {}
+"""ARN → what the alarm was evaluated on last: until that changes there is nothing new to find."""
 
 
 def arn(name: str) -> str:
-    """The alarm's ARN."""
     return f"arn:aws:cloudwatch:{get_region()}:{get_account_id()}:alarm:{name}"
 
 
-def metric_alarms() -> list[Alarm]:
-    """Metric alarms of the request's account and region."""
-    return list(cloudwatch._alarms.values())
-
-
-def composite_alarms() -> list[Alarm]:
-    """Composite alarms of the request's account and region."""
-    return list(cloudwatch._composite_alarms.values())
-
-
 def find(name: str) -> Alarm | None:
-    """The alarm of that name."""
     found: Alarm | None = cloudwatch._alarms.get(name) or cloudwatch._composite_alarms.get(name)
     return found
 
 
-def is_composite(alarm: Alarm) -> bool:
-    """Whether it watches other alarms."""
-    return "AlarmRule" in alarm
-
-
-def kind(alarm: Alarm) -> str:
-    """AlarmType."""
-    return "CompositeAlarm" if is_composite(alarm) else "MetricAlarm"
-
-
-def keep(alarm: Alarm) -> None:
-    """Store a new or changed alarm."""
-    (cloudwatch._composite_alarms if is_composite(alarm) else cloudwatch._alarms)[alarm["AlarmName"]] = alarm
-
-
-def drop(name: str) -> None:
-    """Forget an alarm and its tags."""
-    cloudwatch._alarms.pop(name, None)
-    cloudwatch._composite_alarms.pop(name, None)
-    cloudwatch._resource_tags.pop(arn(name), None)
-
-
-def scopes() -> Iterator[tuple[str, str]]:
-    """Accounts and regions with alarms."""
-    yield from sorted({key[:2] for key in [*cloudwatch._alarms._data, *cloudwatch._composite_alarms._data]})
-
-
 # Sources: CloudWatch user guide, "Alarm actions". AWS shows no full SNS message; its members here are those that
 # published receivers of such messages read (UNVERIFIED).
-#
-# An SNS topic is published to. The alarms of target tracking are followed by ``target_tracking``. Any other action (a
-# scaling policy of another kind, a Lambda function, EC2, Systems Manager) is recognised and not executed: the log has
-# it.
+# An SNS topic is published to. The alarms of target tracking are followed by ``target_tracking``. Any other action (of
+# another kind of scaling policy, Lambda, EC2, Systems Manager) is recognised and not executed: the log has it.
 _ACTIONS = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}
+_changed: list[tuple[Alarm, str]] = []
+"""Alarms as they changed, and their states before; the actions follow once the lock is free."""
 
 
-def notify(alarm: Alarm, before: dict[str, Any]) -> None:
-    """Execute the actions of a changed alarm. Not to be called with the lock held."""
-    if alarm["ActionsEnabled"]:
-        for action in alarm[_ACTIONS[alarm["StateValue"]]]:
-            _execute(action, alarm, before)
+def note_change(alarm: Alarm, before: str, *_new: str) -> None:
+    """Have the actions of a changed alarm follow."""
+    _changed.append((dict(alarm), before))
 
 
-def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
+def follow() -> None:
+    """Execute the actions of what changed. Not to be called with the lock held."""
+    with metrics.lock:
+        made = _changed[:]
+        _changed.clear()
+    for alarm, before in made:
+        region, account = alarm["AlarmArn"].split(":")[3:5]
+        with request_scope(account, region):
+            for action in alarm[_ACTIONS[alarm["StateValue"]]] if alarm["ActionsEnabled"] else ():
+                _execute(action, alarm, before)
+
+
+def _execute(action: str, alarm: Alarm, before: str) -> None:
     try:
         service = parse_arn(action).service
     except ArnParseError:
@@ -113,7 +80,7 @@ def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
         # A topic's default policy lets in what acts for its owner: an alarm of the account, and not EventBridge.
         account = get_account_id()
         source = {"aws:SourceArn": alarm["AlarmArn"], "aws:SourceAccount": account, "aws:SourceOwner": account}
-        refusal = kms_keys.publishing_refusal(action, service="cloudwatch.amazonaws.com", source=source)
+        refusal = publishing_refusal(action, service="cloudwatch.amazonaws.com", source=source)
         if refusal is not None:
             logger.warning("alarm %s: not published to %s: %s", alarm["AlarmName"], action, refusal)
             return
@@ -125,8 +92,7 @@ def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
         logger.warning("alarm %s: action %s is not executed: %s", alarm["AlarmName"], action, error)
 
 
-def message(alarm: Alarm, before: dict[str, Any]) -> dict[str, Any]:
-    """The SNS message."""
+def message(alarm: Alarm, before: str) -> dict[str, Any]:
     found = {
         "AlarmName": alarm["AlarmName"],
         "AlarmDescription": alarm.get("AlarmDescription"),
@@ -137,62 +103,22 @@ def message(alarm: Alarm, before: dict[str, Any]) -> dict[str, Any]:
         "StateChangeTime": iso(alarm["StateUpdatedTimestamp"]),
         "Region": get_region(),
         "AlarmArn": alarm["AlarmArn"],
-        "OldStateValue": before["StateValue"],
+        "OldStateValue": before,
         "OKActions": alarm.get("OKActions", []),
         "AlarmActions": alarm.get("AlarmActions", []),
         "InsufficientDataActions": alarm.get("InsufficientDataActions", []),
     }
-    return {**found, "AlarmRule": alarm["AlarmRule"]} if is_composite(alarm) else found
+    return {**found, "AlarmRule": alarm["AlarmRule"]} if "AlarmRule" in alarm else found
 
 
-# Composite alarms are those of the user guide's "Creating a composite alarm"; MiniStack reads and computes their
-# rules.
-
-
-@dataclass
-class Changes:
-    """Changes made with the lock held, whose actions follow once it is free."""
-
-    _made: list[tuple[Alarm, dict[str, Any]]] = field(default_factory=list)
-
-    def set(self, alarm: Alarm, state: str, reason: str, *, path: frozenset[str] = frozenset()) -> None:
-        """Set an alarm's state; where it is another than before, note it and look at the composite alarms above."""
-        before, now = dict(alarm), clock.now()
-        alarm.update(StateValue=state, StateReason=reason, StateUpdatedTimestamp=now)
-        if state == before["StateValue"]:
-            return
+def change(alarm: Alarm, state: str, reason: str) -> None:
+    """Set a metric alarm's state, with the lock held; MiniStack evaluates the composite alarms above it."""
+    before, now = alarm["StateValue"], clock.now()
+    alarm.update(StateValue=state, StateReason=reason, StateUpdatedTimestamp=now)
+    if state != before:
         alarm["StateTransitionedTimestamp"] = now
-        self._made.append((dict(alarm), before))
-        self._parents(alarm, path | {alarm["AlarmName"]})
-
-    def _parents(self, child: Alarm, path: frozenset[str]) -> None:
-        """A composite alarm that is on the path already is part of a circle, whose evaluation ends there."""
-        for parent in composite_alarms():
-            if parent["AlarmName"] in path or child["AlarmName"] not in cloudwatch._composite_children(parent):
-                continue
-            state = rule_state(parent)
-            if state != parent["StateValue"]:
-                at = datetime.fromtimestamp(child["StateUpdatedTimestamp"], tz=UTC)
-                reason = f"{child['AlarmArn']} transitioned to {child['StateValue']} at {at:%A %d %B, %Y %H:%M:%S} UTC"
-                self.set(parent, state, reason, path=path)
-
-    def follow(self) -> None:
-        """Execute the actions. Not to be called with the lock held."""
-        for alarm, before in self._made:
-            notify(alarm, before)
-
-
-def make(change: Callable[[Changes], None]) -> None:
-    """Make changes with the lock held, and then what follows them."""
-    changes = Changes()
-    with metrics.lock:
-        change(changes)
-    changes.follow()
-
-
-def rule_state(alarm: Alarm) -> str:
-    """The state that a composite alarm's rule evaluates to."""
-    return ALARM if cloudwatch._rule_true(cloudwatch._parse_alarm_rule(alarm["AlarmRule"])) else OK
+        note_change(alarm, before)
+        cloudwatch._evaluate_parent_alarms(alarm)
 
 
 # CloudWatch evaluates once a minute, and every ten seconds where the period is below a minute (user guide, "Evaluating
@@ -200,8 +126,6 @@ def rule_state(alarm: Alarm) -> str:
 # guide's sample events show. Here the same range is looked at more often, so that data which come late count sooner.
 _MINUTE = 60
 _LOOK_SECONDS = 1.0
-_SEEN = "_seen"
-"""What an alarm was evaluated on last: until that changes there is nothing new to find."""
 
 
 class AlarmEvaluator:
@@ -234,46 +158,44 @@ class AlarmEvaluator:
                 logger.exception("%s failed", call)
 
     def _evaluate_alarms(self) -> None:
-        for account, region in list(scopes()):
+        for account, region in sorted({key[:2] for key in list(cloudwatch._alarms._data)}):
             with request_scope(account, region):
-                changes = Changes()
                 try:
                     with metrics.lock:
-                        for alarm in metric_alarms():
-                            evaluate(alarm, changes)
-                    changes.follow()
-                except Exception:
-                    # No reason to evaluate no more: the thread lives as long as the emulator.
+                        for alarm in list(cloudwatch._alarms.values()):
+                            evaluate(alarm)
+                    follow()
+                except Exception:  # nor the other regions' alarms
                     logger.exception("alarms of %s in %s were not evaluated to the end", account, region)
 
 
-def evaluate(alarm: Alarm, changes: Changes) -> None:
+def evaluate(alarm: Alarm) -> None:
     """Evaluate one metric alarm now and change its state by the verdict."""
-    period = alarm_evaluation.period(alarm)
+    arn, period = alarm["AlarmArn"], alarm_evaluation.period(alarm)
     step = min(period, _MINUTE)
     end = int(clock.now() // step * step)
-    basis = (end, metrics.writes())
-    if alarm.get(_SEEN) == basis or (HELD in alarm and end <= alarm[HELD]):
+    basis = (end, metrics.Points.written)
+    if seen.get(arn) == basis or end <= held_since.get(arn, 0.0):
         return
     criteria = _criteria(alarm)
-    span = Span(start=end - criteria.range_points * period, end=end, period=period)
+    span = Span(start=end - (criteria.periods + EXTRA_POINTS) * period, end=end, period=period)
     try:
         series = _series(alarm, span)
     except ExpressionError as error:
-        _fail(alarm, str(error), changes)
+        # "Configuration errors in alarm setup", with a reason (user guide, "Alarm evaluation").
+        alarm["EvaluationState"] = "EVALUATION_ERROR"
+        if arn not in held_since and alarm["StateValue"] != INSUFFICIENT_DATA:
+            change(alarm, INSUFFICIENT_DATA, f"Evaluation error: {error}")
         return
-    alarm[_SEEN] = basis
+    seen[arn] = basis
     alarm.pop("EvaluationState", None)
-    if HELD in alarm and not series.points:
+    if arn in held_since and not series.points:
         return
-    alarm.pop(HELD, None)
-    points = [series.points.get(time) for time in span.times()]
-    verdict = alarm_evaluation.evaluate(points, criteria)
-    if verdict.state in (None, alarm["StateValue"]):
-        return
-    seen = Observation(times=span.times(), points=points, verdict=verdict)
-    state = str(verdict.state)
-    changes.set(alarm, state, alarm_evaluation.sentence(alarm, seen, state))
+    held_since.pop(arn, None)
+    points = {time: series.points.get(time) for time in span.times()}
+    verdict = alarm_evaluation.evaluate(list(points.values()), criteria)
+    if verdict.state not in (None, alarm["StateValue"]):
+        change(alarm, verdict.state, alarm_evaluation.sentence(alarm, verdict, points))
 
 
 def _criteria(alarm: Alarm) -> Criteria:
@@ -293,7 +215,7 @@ def _series(alarm: Alarm, span: Span) -> Series:
         results = metrics.Results(metrics.read(alarm["Metrics"]), start=span.start, end=span.end)
         [shown] = [query for query in results.queries if query.shown]
         return results.shown(shown)
-    stat = statistic(alarm.get("Statistic") or alarm["ExtendedStatistic"])
+    stat = alarm.get("Statistic") or alarm["ExtendedStatistic"]
     return metrics.series(metric_of(alarm), span, stat, label="", unit=alarm.get("Unit"))
 
 
@@ -301,10 +223,3 @@ def metric_of(alarm: Alarm) -> metrics.Metric:
     """The metric of an alarm on a single metric."""
     dimensions = metrics.dimensions(alarm.get("Dimensions"))
     return metrics.Metric(namespace=alarm["Namespace"], name=alarm["MetricName"], dimensions=dimensions)
-
-
-def _fail(alarm: Alarm, error: str, changes: Changes) -> None:
-    """EVALUATION_ERROR: "configuration errors in alarm setup", with a reason (user guide, "Alarm evaluation")."""
-    alarm["EvaluationState"] = "EVALUATION_ERROR"
-    if HELD not in alarm and alarm["StateValue"] != INSUFFICIENT_DATA:
-        changes.set(alarm, INSUFFICIENT_DATA, f"Evaluation error: {error}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ministack.core.arn import ArnParseError, parse_arn
@@ -11,9 +12,9 @@ from ministack.services import cloudwatch
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import alarm_evaluator, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import INSUFFICIENT_DATA
-from tritonstack_local.emulator.cloudwatch.alarm_evaluator import HELD, INITIAL, Alarm, Changes, make, rule_state
-from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, statistic
+from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, check_statistic, problem_with_period
 from tritonstack_local.emulator.cloudwatch.metrics import Request, refused
+from tritonstack_local.emulator.request_validation import RefusedError
 
 # Source: CloudWatch API reference, PutMetricAlarm, PutCompositeAlarm and MetricDataQuery. Where a sentence is not
 # AWS's own, it says the same.
@@ -29,6 +30,10 @@ def _refuse(operation: str, problems: list[str]) -> None:
 
 
 def _common(request: Request) -> Iterator[str]:
+    """What metric and composite alarms share."""
+    others = cloudwatch._alarms if "AlarmRule" in request else cloudwatch._composite_alarms
+    if request["AlarmName"] in others:
+        yield f"An alarm of another type has the name {request['AlarmName']} already"
     if not request["AlarmName"].isascii():
         yield "AlarmName must contain only ASCII characters"
     for kind in ("AlarmActions", "OKActions", "InsufficientDataActions"):
@@ -56,16 +61,15 @@ def _source(request: Request) -> Iterator[str]:
     if ("Statistic" in request) == ("ExtendedStatistic" in request):
         yield "Exactly one of Statistic and ExtendedStatistic must be specified"
     try:
-        statistic(request.get("ExtendedStatistic", "Average"))
+        check_statistic(request.get("ExtendedStatistic", "Average"))
     except ExpressionError as error:
         yield str(error)
     names = [one["Name"] for one in request.get("Dimensions", [])]
     yield from (
         f"Dimension {name} is given more than once" for name in sorted({n for n in names if names.count(n) > 1})
     )
-    period = request.get("Period", _HOUR)
-    if period not in _SUB_MINUTE and (period <= 0 or period % 60):
-        yield f"Period {period} is not valid: it is 10, 20, 30, or a multiple of 60 seconds"
+    period = problem_with_period(request.get("Period", _HOUR), sub_minute=_SUB_MINUTE)
+    yield from [period] if period else []
 
 
 def _queries(wanted: list[dict[str, Any]]) -> Iterator[str]:
@@ -100,80 +104,66 @@ def _time(request: Request) -> Iterator[str]:
         yield f"Metrics cannot be checked across more than {longest} seconds (EvaluationPeriods * Period)"
 
 
-_STATE = ("StateValue", "StateReason", "StateUpdatedTimestamp", "StateTransitionedTimestamp", HELD)
+_STATE = ("StateValue", "StateReason", "StateUpdatedTimestamp", "StateTransitionedTimestamp")
 
 
 def put_metric_alarm(request: Request) -> None:
-    """PutMetricAlarm: a new alarm is evaluated soon, a changed one keeps its state until then."""
+    """PutMetricAlarm: a new alarm is evaluated soon, a changed one keeps its state until then.
+
+    Tags count at creation only (API reference).
+    """
     _refuse("PutMetricAlarm", [*_common(request), *_source(request), *_time(request)])
+    name, now = request["AlarmName"], clock.now()
+    arn = alarm_evaluator.arn(name)
     with metrics.lock:
-        _put({**request, "Threshold": float(request["Threshold"])}, defaults={"TreatMissingData": "missing"})
+        before, reason = cloudwatch._alarms.get(name), "Unchecked: Initial alarm creation"
+        initial = {"StateValue": INSUFFICIENT_DATA, "StateReason": reason, "StateUpdatedTimestamp": now}
+        alarm_evaluator.seen.pop(arn, None)
+        if before is None:
+            alarm_evaluator.held_since.pop(arn, None)
+            cloudwatch._resource_tags[arn] = {tag["Key"]: tag["Value"] for tag in request.get("Tags", [])}
+        cloudwatch._alarms[name] = {
+            "ActionsEnabled": True,
+            **{kind: [] for kind in ("AlarmActions", "OKActions", "InsufficientDataActions")},
+            "TreatMissingData": "missing",
+            **{key: value for key, value in request.items() if key != "Tags"},
+            "Threshold": float(request["Threshold"]),
+            "AlarmArn": arn,
+            "AlarmConfigurationUpdatedTimestamp": now,
+            **{key: value for key, value in (before or initial).items() if key in _STATE},
+        }
 
 
-def put_composite_alarm(request: Request) -> None:
+def put_composite_alarm(request: Request) -> dict[str, Any]:
     """PutCompositeAlarm: its rule, whose alarms must exist, is evaluated at once."""
     _refuse("PutCompositeAlarm", list(_common(request)))
-    name = request["AlarmName"]
-
-    def put(changes: Changes) -> None:
-        _check_rule(request["AlarmRule"])
-        alarm = _put(request, defaults={})
-        state = rule_state(alarm)
-        if state != alarm["StateValue"]:
-            reason = f"{alarm_evaluator.arn(name)} was created or updated and its alarm rule evaluates to {state}"
-            changes.set(alarm, state, reason)
-
-    make(put)
+    return _by_ministack(cloudwatch._put_composite_alarm, request)
 
 
-def _check_rule(rule: str) -> None:
-    try:
-        children = cloudwatch._rule_refs(cloudwatch._parse_alarm_rule(rule))
-    except ValueError as error:
-        raise refused("PutCompositeAlarm", str(error)) from error
-    missing = [
-        one for one in dict.fromkeys(children) if alarm_evaluator.find(cloudwatch._rule_ref_name(one) or "") is None
-    ]
-    if missing:
-        arns = ", ".join(one if one.startswith("arn:") else alarm_evaluator.arn(one) for one in missing)
-        raise refused(
-            "PutCompositeAlarm",
-            f"Could not save the composite alarm as alarms [{arns}] in the alarm rule do not exist",
-        )
-
-
-def _put(request: Request, *, defaults: dict[str, Any]) -> Alarm:
-    """Store the alarm. Tags count at creation only (API reference)."""
-    name, now = request["AlarmName"], clock.now()
-    before = alarm_evaluator.find(name)
-    if before is not None and alarm_evaluator.is_composite(before) != ("AlarmRule" in request):
-        raise refused("PutMetricAlarm", f"An alarm of another type has the name {name} already")
-    initial = {"StateValue": INSUFFICIENT_DATA, "StateReason": INITIAL, "StateUpdatedTimestamp": now}
-    state = {key: before[key] for key in _STATE if key in before} if before is not None else initial
-    actions = {"ActionsEnabled": True, "AlarmActions": [], "OKActions": [], "InsufficientDataActions": []}
-    settings = {key: value for key, value in request.items() if key != "Tags"}
-    arn = alarm_evaluator.arn(name)
-    alarm = {**actions, **defaults, **settings, "AlarmArn": arn, "AlarmConfigurationUpdatedTimestamp": now, **state}
-    alarm_evaluator.keep(alarm)
-    if before is None and request.get("Tags"):
-        cloudwatch._resource_tags[arn] = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
-    return alarm
-
-
-def delete_alarms(request: Request) -> None:
+def delete_alarms(request: Request) -> dict[str, Any]:
     """DeleteAlarms, of none that a composite alarm watches."""
+    return _by_ministack(cloudwatch._delete_alarms, request)
+
+
+def describe_alarms(request: Request) -> dict[str, Any]:
+    """DescribeAlarms, by name; without AlarmTypes metric alarms alone."""
+    return _by_ministack(cloudwatch._describe_alarms, request)
+
+
+def list_metrics(request: Request) -> dict[str, Any]:
+    """ListMetrics, in one page: a filter without a value asks for the dimension alone."""
+    return _by_ministack(cloudwatch._list_metrics, request)
+
+
+def _by_ministack(operation: Callable[..., Any], request: Request) -> dict[str, Any]:
+    """The response of MiniStack's operation, and the actions of the alarms that it changed."""
     with metrics.lock:
-        found = [alarm for alarm in map(alarm_evaluator.find, request["AlarmNames"]) if alarm is not None]
-        parents = alarm_evaluator.composite_alarms()
-        watched = {child for parent in parents for child in cloudwatch._composite_children(parent)}
-        for alarm in found:
-            if alarm["AlarmName"] in watched:
-                raise refused(
-                    "DeleteAlarms",
-                    f"Cannot delete {alarm['AlarmName']} as there are composite alarm(s) depending on it.",
-                )
-        for alarm in found:
-            alarm_evaluator.drop(alarm["AlarmName"])
+        status, _, body = operation({}, request, False, True)  # from JSON
+    alarm_evaluator.follow()
+    answer: dict[str, Any] = json.loads(body)
+    if status != 200:
+        raise RefusedError(answer["__type"], answer["message"], source="MiniStack's cloudwatch", status=status)
+    return answer
 
 
 def set_alarm_state(request: Request) -> None:
@@ -181,42 +171,15 @@ def set_alarm_state(request: Request) -> None:
     alarm = alarm_evaluator.find(request["AlarmName"])
     if alarm is None:
         raise refused("SetAlarmState", f"Alarm {request['AlarmName']} not found", code="ResourceNotFound")
-
-    def set_state(changes: Changes) -> None:
-        alarm[HELD] = clock.now()
-        changes.set(alarm, request["StateValue"], request["StateReason"])
-
-    make(set_state)
+    with metrics.lock:
+        alarm_evaluator.held_since[alarm["AlarmArn"]] = clock.now()
+        alarm_evaluator.change(alarm, request["StateValue"], request["StateReason"])
+    alarm_evaluator.follow()
 
 
-def refuse_operation(_request: Request) -> dict[str, Any]:
-    """Operations that MiniStack would answer without dimensions or with what is not kept here."""
+def describe_alarm_history(_request: Request) -> dict[str, Any]:
+    """Refuse what MiniStack would answer without dimensions or with what is not kept here."""
     raise refused("operations", "DescribeAlarmHistory and DescribeAlarmsForMetric are not in the local AWS")
 
 
-def describe_alarms(request: Request) -> dict[str, Any]:
-    """DescribeAlarms, by name; without AlarmTypes metric alarms alone."""
-    types = request.get("AlarmTypes") or ["MetricAlarm"]
-    with metrics.lock:
-        found = [*alarm_evaluator.metric_alarms(), *alarm_evaluator.composite_alarms()]
-        found = [alarm for alarm in found if alarm_evaluator.kind(alarm) in types and _matches(alarm, request)]
-    found.sort(key=lambda alarm: str(alarm["AlarmName"]))
-    first = request.get("NextToken", "")
-    found = [alarm for alarm in found if alarm["AlarmName"] >= first]
-    most = request.get("MaxRecords", 50)
-    page, rest = found[:most], found[most:]
-    shown = [{name: value for name, value in alarm.items() if name[0] != "_"} for alarm in page]
-    return {
-        "MetricAlarms": [alarm for alarm in shown if not alarm_evaluator.is_composite(alarm)],
-        "CompositeAlarms": [alarm for alarm in shown if alarm_evaluator.is_composite(alarm)],
-        **({"NextToken": rest[0]["AlarmName"]} if rest else {}),
-    }
-
-
-def _matches(alarm: Alarm, request: Request) -> bool:
-    names, prefix = request.get("AlarmNames"), request.get("AlarmNamePrefix", "")
-    return (
-        (not names or alarm["AlarmName"] in names)
-        and alarm["AlarmName"].startswith(prefix)
-        and request.get("StateValue", alarm["StateValue"]) == alarm["StateValue"]
-    )
+describe_alarms_for_metric = describe_alarm_history

@@ -1,4 +1,4 @@
-"""Metric math: series, statistics of samples, and the expressions that this project's alarms and dashboards use.
+"""Metric math: series, and the expressions that this project's alarms and dashboards use.
 
 Sources: CloudWatch user guide, "Metric math syntax and functions", "Using IF expressions" and "CloudWatch statistics
 definitions". The guide names the operators and does not rank them; here they bind as in Python. An expression is read
@@ -52,69 +52,25 @@ class Series:
 Value = float | Series
 
 
-# --- Statistics of the samples of one period ---
-# Percentiles need raw values: samples written as a statistic set give none, unless all their values are equal; nor do
-# negative values (API reference, MetricDatum). How CloudWatch interpolates is UNVERIFIED: here linearly between the two
-# nearest ranks.
+# --- Periods and statistics ---
 
-
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """A value written ``count`` times, or a statistic set; ``time`` in seconds since the epoch."""
-
-    time: float
-    unit: str
-    count: float
-    total: float
-    low: float
-    high: float
-
-    @property
-    def value(self) -> float | None:
-        """The value of all its samples; None where they differ."""
-        return self.low if self.low == self.high and math.isclose(self.total, self.low * self.count) else None
-
-
-Statistic = Callable[[Sequence[Sample]], float | None]
-"""Of at least one sample; None where it has no value for them."""
-BASIC: dict[str, Statistic] = {
-    "SampleCount": lambda samples: math.fsum(sample.count for sample in samples),
-    "Sum": lambda samples: math.fsum(sample.total for sample in samples),
-    "Average": lambda samples: math.fsum(s.total for s in samples) / math.fsum(s.count for s in samples),
-    "Minimum": lambda samples: min(sample.low for sample in samples),
-    "Maximum": lambda samples: max(sample.high for sample in samples),
-}
+_SUB_MINUTE = (1, 5, 10, 20, 30)
+STATISTICS = ("SampleCount", "Sum", "Average", "Minimum", "Maximum")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,10})?|100)")
 
 
-def statistic(name: str) -> Statistic:
-    """The statistic of that name; raises ``ExpressionError`` for an unknown or unsupported one."""
-    if name in BASIC:
-        return BASIC[name]
-    percentile = _PERCENTILE.fullmatch(name)
-    if percentile:
-        share = float(percentile[1]) / 100
-        return lambda samples: _percentile(samples, share)
-    raise ExpressionError(f"Statistic {name} is not in the local AWS; it has {', '.join(BASIC)} and percentiles as p99")
-
-
-def _percentile(samples: Sequence[Sample], share: float) -> float | None:
-    known = sorted((sample.value, sample.count) for sample in samples if sample.value is not None)
-    if len(known) != len(samples) or known[0][0] < 0:
+def problem_with_period(period: int, *, sub_minute: Sequence[int] = _SUB_MINUTE) -> str | None:
+    """A sentence where it is none: one below a minute that there is, or a multiple of 60 seconds."""
+    if period in sub_minute or (period > 0 and period % 60 == 0):
         return None
-    rank = share * (math.fsum(count for _, count in known) - 1)
-    low, part = _at_rank(known, math.floor(rank)), rank - math.floor(rank)
-    return low + part * (_at_rank(known, math.floor(rank) + 1) - low) if part else low
+    return f"Period {period} is not valid: it is {', '.join(map(str, sub_minute))}, or a multiple of 60 seconds"
 
 
-def _at_rank(ordered: Sequence[tuple[float, float]], rank: float) -> float:
-    """The value with so many smaller ones before it."""
-    seen = 0.0
-    for value, count in ordered:
-        seen += count
-        if rank < seen:
-            return value
-    return ordered[-1][0]
+def check_statistic(name: str) -> None:
+    """Raise ``ExpressionError`` for an unknown or unsupported statistic."""
+    if name not in STATISTICS and not _PERCENTILE.fullmatch(name):
+        has = ", ".join(STATISTICS)
+        raise ExpressionError(f"Statistic {name} is not in the local AWS; it has {has} and percentiles as p99")
 
 
 # --- Expressions ---

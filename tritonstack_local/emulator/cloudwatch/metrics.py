@@ -9,24 +9,24 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, ClassVar
 
 from ministack.services import cloudwatch
 
-from tritonstack.aws_names import dimension_list
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch.metric_math import (
-    BASIC,
+    STATISTICS,
     ExpressionError,
-    Sample,
     Series,
     Span,
-    Statistic,
     Value,
+    check_statistic,
     evaluate,
     names,
     parse,
-    statistic,
+    problem_with_period,
 )
 from tritonstack_local.emulator.request_validation import RefusedError
 
@@ -68,11 +68,17 @@ class Metric:
 
 
 Point = dict[str, Any]
-"""A sample as MiniStack keeps it."""
+"""A sample as MiniStack keeps it: a value, or a statistic set."""
 
 
 class Points(list[Point]):
-    """The samples of a metric, in the order in which they came, and by minute: a day's are many, an alarm reads few."""
+    """The samples of a metric, in the order in which they came, and by minute: a day's are many, an alarm reads few.
+
+    Attributes:
+        written: how many samples of all metrics were ever written: where it is the same as before, so are the metrics.
+    """
+
+    written: ClassVar[int] = 0
 
     def __init__(self, points: Iterable[Point] = ()) -> None:
         """``points`` in their order."""
@@ -83,8 +89,10 @@ class Points(list[Point]):
 
     def append(self, point: Point) -> None:
         """One more sample."""
-        super().append(point)
-        self._by_minute.setdefault(int(point["Timestamp"] // _MINUTE), []).append(point)
+        with lock:
+            Points.written += 1
+            super().append(point)
+            self._by_minute.setdefault(int(point["Timestamp"] // _MINUTE), []).append(point)
 
     def __reduce__(self) -> tuple[type[Points], tuple[list[Point]]]:
         """Copied as its samples; the order by minute is made anew."""
@@ -106,71 +114,36 @@ def points_of(key: tuple[str, str, str]) -> Points:
     return found
 
 
-_writes = 0
-
-
-def writes() -> int:
-    """How many data were ever written by PutMetricData: where it is the same as before, so are the metrics."""
-    return _writes
-
-
 def dimensions(members: list[dict[str, str]] | None) -> dict[str, str]:
     """``[{"Name": …, "Value": …}]`` as a mapping."""
     return {one["Name"]: one["Value"] for one in members or []}
 
 
-def write(metric: Metric, datum: dict[str, Any]) -> None:
-    """Keep one MetricDatum, its timestamp in seconds; without one it is of now."""
-    global _writes  # noqa: PLW0603  counts what this module keeps
-    with lock:
-        _writes += 1
-        cloudwatch._store_datum(
-            metric.namespace,
-            metric.name,
-            dict(metric.dimensions),
-            float(datum.get("Timestamp", clock.now())),
-            datum.get("Unit", "None"),
-            datum.get("Value"),
-            datum.get("Values"),
-            datum.get("Counts"),
-            datum.get("StatisticValues"),
-        )
+def write(namespace: str, data: Sequence[dict[str, Any]]) -> None:
+    """Keep data of PutMetricData, whose times are the clock's; without one a datum is of now."""
+    cloudwatch._put_metric_data({}, {"Namespace": namespace, "MetricData": data}, False, True)  # from JSON
 
 
-def record(
-    namespace: str, metric_name: str, value: float, unit: str = "None", dimensions: dict[str, str] | None = None
-) -> None:
-    """What other services of MiniStack write with; its own function stamps the system's time."""
-    metric = Metric(namespace=namespace, name=metric_name, dimensions=dimensions or {})
-    write(metric, {"Value": value, "Unit": unit})
-
-
-def metrics() -> Iterator[Metric]:
-    """Every metric of the request's account and region."""
-    with lock:
-        stored = list(cloudwatch._metrics.items())
-    for (namespace, name, _), points in stored:
-        if points:
-            yield Metric(namespace=namespace, name=name, dimensions=points[0]["Dimensions"])
-
-
-def samples(metric: Metric, span: Span, *, unit: str | None = None) -> dict[int, list[Sample]]:
+def samples(metric: Metric, span: Span, *, unit: str | None = None) -> dict[int, list[Point]]:
     """The samples by the beginning of their period; those of another unit than ``unit`` are left out."""
-    found: dict[int, list[Sample]] = defaultdict(list)
+    found: dict[int, list[Point]] = defaultdict(list)
     with lock:
         key = (metric.namespace, metric.name, cloudwatch._dims_key(metric.dimensions))
         for point in points_of(key).within(span.start, span.end) if key in cloudwatch._metrics else ():
-            count, total, low, high = cloudwatch._point_stats(point)
-            if count > 0 and unit in (None, point["Unit"]):
-                time = point["Timestamp"]
-                at = span.start + int(time - span.start) // span.period * span.period
-                found[at].append(Sample(time=time, unit=point["Unit"], count=count, total=total, low=low, high=high))
+            if cloudwatch._point_stats(point)[0] > 0 and unit in (None, point["Unit"]):
+                found[span.start + int(point["Timestamp"] - span.start) // span.period * span.period].append(point)
     return found
 
 
-def series(metric: Metric, span: Span, of: Statistic, *, label: str, unit: str | None = None) -> Series:
+def value_of(points: Sequence[Point], stat: str) -> float | None:
+    """A statistic of at least one sample; None where it has no value for them."""
+    value: float | None = cloudwatch._stat_value(cloudwatch._calc_stats(points), stat, points)
+    return value
+
+
+def series(metric: Metric, span: Span, stat: str, *, label: str, unit: str | None = None) -> Series:
     """A statistic of each period that has samples, and a value for them."""
-    values = {time: of(many) for time, many in sorted(samples(metric, span, unit=unit).items())}
+    values = {time: value_of(many, stat) for time, many in sorted(samples(metric, span, unit=unit).items())}
     points = {time: value for time, value in values.items() if value is not None}
     return Series(label=label, span=span, points=points, is_metric=True)
 
@@ -181,14 +154,6 @@ def series(metric: Metric, span: Span, of: Statistic, *, label: str, unit: str |
 # longest metric, or its own.
 
 _ID = re.compile(r"[a-z][A-Za-z0-9_]{0,254}")
-_SUB_MINUTE = (1, 5, 10, 20, 30)
-
-
-def problem_with_period(period: int) -> str | None:
-    """A sentence where it is none: 1, 5, 10, 20, 30, or a multiple of 60 seconds."""
-    if period in _SUB_MINUTE or (period > 0 and period % _MINUTE == 0):
-        return None
-    return f"Period {period} is not valid: it is 1, 5, 10, 20, 30, or a multiple of 60 seconds"
 
 
 def rounded_span(start: float, end: float, period: int) -> Span:
@@ -235,32 +200,24 @@ def _read(query: dict[str, Any]) -> Query:
         )
     if ("Expression" in query) == ("MetricStat" in query):
         raise ExpressionError(f"The query {identifier} has either an Expression or a MetricStat")
-    label, shown, period = query.get("Label"), query.get("ReturnData", True), query.get("Period")
+    read_as = partial(Query, identifier=identifier, label=query.get("Label"), shown=query.get("ReturnData", True))
     if "Expression" in query:
         try:
             tree = parse(query["Expression"])
         except ExpressionError as error:
             raise ExpressionError(f"Error in expression '{identifier}': {error}") from error
-        return Query(identifier=identifier, label=label, shown=shown, period=period, tree=tree)
+        return read_as(period=query.get("Period"), tree=tree)
     stat = query["MetricStat"]
     problem = problem_with_period(stat["Period"])
     if problem:
         raise ExpressionError(f"{problem} (query {identifier})")
-    statistic(stat["Stat"])
+    check_statistic(stat["Stat"])
     metric = Metric(
         namespace=stat["Metric"].get("Namespace", ""),
         name=stat["Metric"].get("MetricName", ""),
         dimensions=dimensions(stat["Metric"].get("Dimensions")),
     )
-    return Query(
-        identifier=identifier,
-        label=label,
-        shown=shown,
-        period=stat["Period"],
-        metric=metric,
-        stat=stat["Stat"],
-        unit=stat.get("Unit"),
-    )
+    return read_as(period=stat["Period"], metric=metric, stat=stat["Stat"], unit=stat.get("Unit"))
 
 
 def _referred(query: Query) -> set[str]:
@@ -268,15 +225,12 @@ def _referred(query: Query) -> set[str]:
 
 
 def _refuse_circles(queries: Iterable[Query]) -> None:
-    refers = {query.identifier: _referred(query) for query in queries}
-    while True:
-        free = [identifier for identifier, others in refers.items() if not others & refers.keys()]
-        if not free:
-            break
-        for identifier in free:
-            del refers[identifier]
-    if refers:
-        raise ExpressionError(f"The expressions {', '.join(sorted(refers))} refer to each other in a circle")
+    try:
+        TopologicalSorter({query.identifier: _referred(query) for query in queries}).prepare()
+    except CycleError as error:
+        raise ExpressionError(
+            f"The expressions {', '.join(sorted(set(error.args[1])))} refer to each other in a circle"
+        ) from error
 
 
 class Results:
@@ -305,7 +259,7 @@ class Results:
         if query.metric is not None:
             label = query.label if query.label is not None else query.metric.name
             span = self._span(query.period or _MINUTE)
-            return series(query.metric, span, statistic(query.stat), label=label, unit=query.unit)
+            return series(query.metric, span, query.stat, label=label, unit=query.unit)
         if query.tree is None:
             raise ExpressionError(f"The query {query.identifier} is empty")
         return evaluate(query.tree, self.value, self.span)
@@ -324,7 +278,7 @@ class Results:
 
 
 # --- Operations ---
-# Source: CloudWatch API reference, PutMetricData, GetMetricData, GetMetricStatistics and ListMetrics.
+# Source: CloudWatch API reference, PutMetricData, GetMetricData and GetMetricStatistics.
 
 _MOST_DATA, _MOST_VALUES, _MOST_QUERIES = 1000, 150, 500
 _MOST_STATISTICS_POINTS = 1440
@@ -338,11 +292,9 @@ def put_metric_data(request: Request) -> None:
     problems = [problem for datum in data for problem in _datum_problems(datum)]
     if problems:
         raise refused("PutMetricData", "; ".join(problems), code="InvalidParameterValue")
-    for datum in data:
-        given = dimensions(datum.get("Dimensions"))
-        metric = Metric(namespace=request["Namespace"], name=datum["MetricName"], dimensions=given)
-        timestamp = {"Timestamp": datum["Timestamp"] + ahead_seconds()} if "Timestamp" in datum else {}
-        write(metric, {**datum, **timestamp})
+    ahead = ahead_seconds()
+    times = ({"Timestamp": datum["Timestamp"] + ahead} if "Timestamp" in datum else {} for datum in data)
+    write(request["Namespace"], [{**datum, **time} for datum, time in zip(data, times, strict=True)])
 
 
 def _datum_problems(datum: dict[str, Any]) -> Iterable[str]:
@@ -358,24 +310,6 @@ def _datum_problems(datum: dict[str, Any]) -> Iterable[str]:
         yield f"Metric {name}: Values and Counts must have the same length"
 
 
-def list_metrics(request: Request) -> dict[str, Any]:
-    """ListMetrics, in one page: a filter without a value asks for the dimension alone."""
-    wanted = [(one["Name"], one.get("Value")) for one in request.get("Dimensions", [])]
-    found = [
-        metric
-        for metric in metrics()
-        if request.get("Namespace", metric.namespace) == metric.namespace
-        and request.get("MetricName", metric.name) == metric.name
-        and all(name in metric.dimensions and value in (None, metric.dimensions[name]) for name, value in wanted)
-    ]
-    return {
-        "Metrics": [
-            {"Namespace": metric.namespace, "MetricName": metric.name, "Dimensions": dimension_list(metric.dimensions)}
-            for metric in found
-        ]
-    }
-
-
 def get_metric_statistics(request: Request) -> dict[str, Any]:
     """GetMetricStatistics, the oldest first (AWS promises no order)."""
     basic, extended = request.get("Statistics", []), request.get("ExtendedStatistics", [])
@@ -386,13 +320,14 @@ def get_metric_statistics(request: Request) -> dict[str, Any]:
             code="InvalidParameterCombination",
         )
     try:
-        of = {name: statistic(name) for name in [*basic, *extended]}
+        for name in (*basic, *extended):
+            check_statistic(name)
+        problem = problem_with_period(request["Period"])
     except ExpressionError as error:
-        raise refused("GetMetricStatistics", str(error), code="InvalidParameterValue") from error
-    span = rounded_span(*_times(request, "GetMetricStatistics"), request["Period"])
-    problem = problem_with_period(span.period)
+        problem = str(error)
     if problem:
         raise refused("GetMetricStatistics", problem, code="InvalidParameterValue")
+    span = rounded_span(*_times(request, "GetMetricStatistics"), request["Period"])
     if len(span.times()) > _MOST_STATISTICS_POINTS:
         raise refused(
             "GetMetricStatistics",
@@ -408,13 +343,12 @@ def get_metric_statistics(request: Request) -> dict[str, Any]:
     )
     points, ahead = [], ahead_seconds()
     for at, found in sorted(samples(metric, span, unit=request.get("Unit")).items()):
-        values = {name: one(found) for name, one in of.items()}
+        values = {name: value_of(found, name) for name in (*basic, *extended)}
         known = {name: value for name, value in values.items() if value is not None}
-        percentiles = {name: value for name, value in known.items() if name not in BASIC}
-        point = {name: value for name, value in known.items() if name in BASIC}
-        if percentiles:
-            point["ExtendedStatistics"] = percentiles  # type: ignore[assignment]  # the one member that is no number
-        points.append({"Timestamp": at - ahead, "Unit": found[0].unit, **point})
+        percentiles = {name: value for name, value in known.items() if name not in STATISTICS}
+        point = {name: value for name, value in known.items() if name in STATISTICS}
+        more = {"ExtendedStatistics": percentiles} if percentiles else {}
+        points.append({"Timestamp": at - ahead, "Unit": found[0]["Unit"], **point, **more})
     return {"Label": metric.name, "Datapoints": points}
 
 

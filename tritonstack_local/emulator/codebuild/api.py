@@ -6,16 +6,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ministack.core.responses import error_response_json, json_response
+from ministack.core.responses import json_response
 from ministack.services import codebuild
 from ministack.services.cloudformation import provisioners
 
 from tritonstack_local.emulator import request_validation
 from tritonstack_local.emulator.codebuild.worker import Builds, check_service_role
-from tritonstack_local.emulator.iam.authorization import enforced, role_principal
-from tritonstack_local.emulator.iam.needs import Need
-from tritonstack_local.emulator.iam.service_calls import refusal_of
-from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.iam.authorization import enforced
+from tritonstack_local.emulator.services import as_response
 
 _TYPE = "AWS::CodeBuild::Project"
 _ONLY_OF_TEMPLATES = {"Triggers": ({}, None), "Visibility": ("PRIVATE", None), "ResourceAccessRole": ("", None)}
@@ -27,7 +25,8 @@ def _keeping_all(call: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, A
 
     def kept(request: dict[str, Any]) -> Any:
         if enforced():
-            _check_role({**codebuild._projects.get(request["name"], {}), **request})
+            before = codebuild._projects.get(request["name"], {})
+            check_service_role(request.get("serviceRole", before.get("serviceRole", "")))
         answer = call(request)
         if answer[0] != 200:
             return answer
@@ -35,15 +34,6 @@ def _keeping_all(call: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, A
         return json_response({"project": codebuild._project_shape(codebuild._projects[request["name"]])})
 
     return kept
-
-
-def _check_role(project: dict[str, Any]) -> None:
-    """Refuse a service role that CodeBuild cannot assume, or that may not see the VPC (aws/aws-cdk, issue 11815)."""
-    check_service_role(project.get("serviceRole", ""))
-    for what in ("SecurityGroups", "Subnets", "Vpcs") if project.get("vpcConfig") else ():
-        caller, need = role_principal(project["serviceRole"], "AWSCodeBuild"), f"Describe{what}"
-        if refusal_of(caller, [Need(action=f"ec2:{need}", resource="*")], by=f"codebuild: project {project['name']}"):
-            raise RefusedError("InvalidInputException", f"Not authorized to perform {need}", source="CodeBuild")
 
 
 def _create(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:
@@ -68,10 +58,8 @@ def _call(
     refused = [name for name, without in _ONLY_OF_TEMPLATES.items() if properties.get(name) not in without]
     if refused:
         raise ValueError(f"{_TYPE}: {', '.join(refused)}: not in the local AWS")
-    request = provisioners._codebuild_cfn_to_api({k: v for k, v in properties.items() if k not in _ONLY_OF_TEMPLATES})
-    if "Source" in properties:  # whose inline buildspec has another name in the API
-        request["source"] = provisioners._codebuild_cfn_to_api(properties["Source"])
-    request = request_validation.coerce("codebuild", operation, request)
+    own = {name: value for name, value in properties.items() if name not in _ONLY_OF_TEMPLATES}
+    request = request_validation.coerce("codebuild", operation, own)
     status, _, body = call(request)
     if status != 200:
         raise ValueError(json.loads(body)["message"])
@@ -87,16 +75,12 @@ def install() -> Builds:
     codebuild._update_project = _operation("UpdateProject", _keeping_all(codebuild._update_project))
     handlers = provisioners._RESOURCE_HANDLERS[_TYPE]
     provisioners._RESOURCE_HANDLERS[_TYPE] = {**handlers, "create": _create, "update": _update}
-    shape, forget = codebuild._project_shape, codebuild.reset
+    shape = codebuild._project_shape
 
     def whole(project: dict[str, Any]) -> dict[str, Any]:
         return {**shape(project), **{k: v for k, v in project.items() if k not in _MADE_BY_MINISTACK}}
 
-    def reset() -> None:
-        builds.forget()
-        forget()
-
-    codebuild._project_shape, codebuild.reset = whole, reset
+    codebuild._project_shape = whole
     return builds
 
 
@@ -104,11 +88,7 @@ def _operation(name: str, work: Callable[[dict[str, Any]], Any]) -> Callable[[di
     """An operation with its request checked against botocore's model and refusals answered as AWS does."""
 
     def operation(request: dict[str, Any]) -> Any:
-        try:
-            request_validation.validate("codebuild", name, request)
-            return work(request)
-        except RefusedError as refusal:
-            code = "InvalidInputException" if refusal.code == "ValidationException" else refusal.code
-            return error_response_json(code, str(refusal), refusal.status)
+        request_validation.validate("codebuild", name, request)
+        return work(request)
 
-    return operation
+    return as_response(operation, invalid="InvalidInputException")

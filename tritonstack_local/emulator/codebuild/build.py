@@ -1,49 +1,22 @@
-"""One build: its plan from project and request, its environment variables, and its record."""
+"""One build: its plan from project and request, its variables, source and artifacts, and its record."""
 
 from __future__ import annotations
 
-import functools
+import io
 import os
-from collections.abc import Iterator, Mapping
+import stat
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import boto3
-import botocore.config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.codebuild.buildspec import Buildspec, PhaseError
-from tritonstack_local.emulator.request_validation import RefusedError
-
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-"""The account's administrator's, whose requests are all allowed."""
-
-
-def client(service: str, region: str, credentials: Mapping[str, str] = CREDENTIALS) -> Any:
-    """A client of this emulator's own gateway, for worker threads: its event loop would wait for itself.
-
-    ``credentials``: as variables. MiniStack takes an access key of twelve digits for the account.
-    """
-    return _client(service, region, *credentials.values())
-
-
-@functools.lru_cache(maxsize=32)
-def _client(service: str, region: str, access_key: str, secret: str, token: str | None = None) -> Any:
-    return boto3.client(
-        service,
-        region_name=region,
-        endpoint_url=os.environ["AWS_ENDPOINT_URL"],
-        aws_access_key_id=access_key,
-        aws_secret_access_key=secret,
-        aws_session_token=token,
-        config=botocore.config.Config(
-            s3={"addressing_style": "path"},
-            retries={"mode": "standard", "total_max_attempts": 5},  # a service gives up no sooner than its users' SDKs
-        ),
-    )
+from tritonstack_local.emulator.codebuild.buildspec import ArtifactFiles, Buildspec, PhaseError
+from tritonstack_local.emulator.request_validation import CREDENTIALS, RefusedError, client
 
 
 @contextmanager
@@ -256,7 +229,6 @@ class Build:
 
     @property
     def log_group(self) -> str:
-        """The CloudWatch log group."""
         return str(self.plan.cloud_watch_logs.get("groupName") or f"/aws/codebuild/{self.plan.project}")
 
     @property
@@ -292,7 +264,11 @@ class Build:
             "projectName": plan.project,
             "phases": [phase.as_api() for phase in self.phases],
             "source": plan.source,
-            "artifacts": {"location": artifact_arn(self) if plan.artifacts["type"] == "S3" else ""},
+            "artifacts": {
+                "location": f"arn:aws:s3:::{plan.artifacts['location']}/{artifact_key(self)}"
+                if plan.artifacts["type"] == "S3"
+                else ""
+            },
             "environment": plan.environment,
             "serviceRole": plan.service_role,
             "logs": {
@@ -317,6 +293,80 @@ def artifact_key(build: Build) -> str:
     return "/".join(part for part in ((artifacts.get("path") or "").strip("/"), name.strip("/")) if part)
 
 
-def artifact_arn(build: Build) -> str:
-    """The output's ARN."""
-    return f"arn:aws:s3:::{build.plan.artifacts['location']}/{artifact_key(build)}"
+# --- Source and artifacts in S3 ---
+
+
+def download_source(build: Build, target: Path) -> None:
+    """Fill ``target``; raises PhaseError where S3 refuses or the source is not what it should be."""
+    source = build.plan.source
+    if source["type"] == "NO_SOURCE":
+        return
+    bucket, _, key = source["location"].removeprefix("arn:aws:s3:::").partition("/")
+    if key == "" or key.endswith("/"):
+        from tritonstack_local.emulator.processing import container  # noqa: PLC0415  needs MiniStack
+
+        try:
+            container.download(f"s3://{bucket}/{key}", target, build.credentials)
+        except container.JobFailedError as error:
+            raise PhaseError("CLIENT_ERROR", str(error)) from error
+        return
+    with failing_as_client_error(f"error while downloading key {key} of bucket {bucket}"):
+        content: bytes = client("s3", build.region, build.credentials).get_object(Bucket=bucket, Key=key)["Body"].read()
+    unpack(content, key, target)
+
+
+def unpack(content: bytes, key: str, target: Path) -> None:
+    """Unpack a ZIP file's bytes; a name that leads out of ``target`` is cut, as by unzip. Raises PhaseError."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for entry in archive.infolist():
+                mode = entry.external_attr >> 16
+                if stat.S_ISLNK(mode):
+                    raise PhaseError("CLIENT_ERROR", f"{entry.filename!r}: the source has files and folders, no links")
+                path = Path(archive.extract(entry, target))
+                if mode & 0o111 and path.is_file():
+                    path.chmod(0o755)
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, IndexError) as error:  # the last: no name
+        raise PhaseError("CLIENT_ERROR", f"{key} cannot be unpacked as a ZIP file: {error}") from error
+
+
+def upload_artifacts(build: Build, files: ArtifactFiles | None, *, source: Path, between: Callable[[], None]) -> None:
+    """Upload the buildspec's artifacts to the project's destination.
+
+    What ``between`` raises, called before each file, ends the upload. Raises PhaseError where nothing matches, or S3
+    refuses.
+    """
+    artifacts = build.plan.artifacts
+    if artifacts["type"] == "NO_ARTIFACTS":
+        return
+    if files is None:
+        raise PhaseError("CLIENT_ERROR", "no artifacts section in the buildspec, and the project has artifacts")
+    for name, path in matching_files(files, source).items():
+        between()
+        target = f"{artifact_key(build)}/{name}".strip("/")
+        with failing_as_client_error(f"Error in UPLOAD_ARTIFACTS phase: {target}"), path.open("rb") as content:
+            client("s3", build.region, build.credentials).put_object(
+                Bucket=artifacts["location"], Key=target, Body=content
+            )
+
+
+def matching_files(files: ArtifactFiles, source: Path) -> dict[str, Path]:
+    """Name in the output → file, sorted; raises PhaseError where nothing matches, as CodeBuild does.
+
+    Links to folders are not followed.
+    """
+    base = source / files.base_directory
+    if not base.is_dir():
+        raise PhaseError("CLIENT_ERROR", "no matching base directory path found for " + files.base_directory)
+    try:
+        found = {path for pattern in files.files for path in base.glob(pattern) if path.is_file()}
+    except ValueError as error:
+        raise PhaseError("CLIENT_ERROR", f"artifacts.files: {error}") from error
+    if not found:
+        raise PhaseError("CLIENT_ERROR", "no matching artifact paths found")
+    inside = [
+        path
+        for path in sorted(found)
+        if not any(parent.is_symlink() for parent in path.parents if base in parent.parents)
+    ]
+    return {path.relative_to(base).as_posix(): path for path in inside}

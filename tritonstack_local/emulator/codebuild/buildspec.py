@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
+from tritonstack_local.emulator.cloudformation.property_schemas import schema_problems
+from tritonstack_local.emulator.request_validation import data_beside
 
+
+@dataclass(eq=False)
 class PhaseError(Exception):
     """A phase failed: status code (``COMMAND_EXECUTION_ERROR``) and message of its context in BatchGetBuilds."""
 
-    def __init__(self, code: str, message: str) -> None:
-        """Both are what a reader of the build sees."""
-        super().__init__(f"{code}: {message}")
-        self.code = code
-        self.message = message
+    code: str
+    message: str
 
 
+@dataclass(eq=False)
 class InterruptedBuildError(Exception):
     """The build was stopped or is out of time: STOPPED or TIMED_OUT, and the phase's context."""
 
-    def __init__(self, status: str, code: str, message: str) -> None:
-        """``status`` becomes the phase's and the build's."""
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-
-
-# What it does not run is refused by name; nothing is ignored.
-PHASES = ("install", "pre_build", "build", "post_build")
+    status: str  # becomes the phase's and the build's
+    code: str
+    message: str
 
 
 class BuildspecError(Exception):
@@ -59,22 +54,53 @@ class ArtifactFiles:
 class Buildspec:
     """A whole buildspec."""
 
-    variables: Mapping[str, str] = field(default_factory=dict)  # plain environment variables
-    phases: Mapping[str, CommandPhase]  # by their names in ``PHASES``
-    artifacts: ArtifactFiles | None = None  # None where there is no such section
+    variables: Mapping[str, str]  # plain environment variables
+    phases: Mapping[str, CommandPhase]  # all four, in their order
+    artifacts: ArtifactFiles | None  # None where there is no such section
 
 
 def read_buildspec(text: str) -> Buildspec:
-    """Read YAML or JSON; raises BuildspecError with every problem."""
+    """Read YAML or JSON; raises BuildspecError with every problem: nothing is ignored."""
+    schemas = data_beside(__file__, "buildspec.json")
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise BuildspecError(f"no YAML: {error}") from error
-    reader = _Reader()
-    buildspec = reader.buildspec(reader.mapping(document, "buildspec"))
-    if reader.problems:
-        raise BuildspecError("; ".join(reader.problems))
-    return buildspec
+    # An empty text is None, in which the schema has nothing to refuse.
+    problems = list(schema_problems(schemas["buildspec"], {} if document is None else document, "", schemas))
+    artifacts = None if problems else document.get("artifacts")
+    problems += _path_problems(artifacts or {})
+    if problems:
+        raise BuildspecError("; ".join(problems))
+    phases = {
+        name: document["phases"].get(name) or {} for name in schemas["buildspec"]["properties"]["phases"]["properties"]
+    }
+    return Buildspec(
+        variables=_texts((document.get("env") or {}).get("variables")),
+        phases={
+            name: CommandPhase(
+                commands=tuple(map(str, phase.get("commands") or ())), runtimes=_texts(phase.get("runtime-versions"))
+            )
+            for name, phase in phases.items()
+        },
+        artifacts=artifacts
+        and ArtifactFiles(
+            files=tuple(map(str, artifacts["files"])), base_directory=str(artifacts.get("base-directory", "."))
+        ),
+    )
+
+
+def _path_problems(artifacts: Mapping[str, Any]) -> Iterator[str]:
+    for pattern in map(str, (*(artifacts.get("files") or ()), artifacts.get("base-directory", "."))):
+        if "$" in pattern:
+            yield f"/artifacts: {pattern!r}: the local AWS expands no variables in paths"
+        elif ".." in pattern.split("/") or pattern.startswith("/"):
+            yield f"/artifacts: {pattern!r}: a path within the source folder is needed"
+
+
+def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
+    found = (values or {}).items()
+    return {str(name): str(one).lower() if isinstance(one, bool) else str(one) for name, one in found}
 
 
 def is_inline(text: str) -> bool:
@@ -85,69 +111,3 @@ def is_inline(text: str) -> bool:
         return "\n" in text or isinstance(yaml.safe_load(text), dict)
     except yaml.YAMLError:
         return True
-
-
-class _Reader:
-    """Reads sections and gathers what is wrong with them."""
-
-    def __init__(self) -> None:
-        self.problems: list[str] = []
-
-    def buildspec(self, document: dict[str, Any]) -> Buildspec:
-        if str(document.get("version")) != "0.2":
-            self.problems.append(f"version {document.get('version')!r}: the local AWS runs version 0.2")
-        self._only(document, ("version", "env", "phases", "artifacts"), "")
-        env = self.mapping(document.get("env") or {}, "env")
-        self._only(env, ("variables",), "env.")
-        phases = self.mapping(document.get("phases"), "phases")
-        self._only(phases, PHASES, "phases.")
-        artifacts = document.get("artifacts")
-        return Buildspec(
-            variables=self._texts(env.get("variables"), "env.variables"),
-            phases={name: self._phase(phases.get(name) or {}, f"phases.{name}") for name in PHASES},
-            artifacts=None if artifacts is None else self._artifacts(self.mapping(artifacts, "artifacts")),
-        )
-
-    def mapping(self, value: Any, path: str) -> dict[str, Any]:
-        if isinstance(value, dict):
-            return value
-        self.problems.append(f"{path}: a mapping is needed")
-        return {}
-
-    def _phase(self, value: Any, path: str) -> CommandPhase:
-        phase = self.mapping(value, path)
-        self._only(phase, ("commands", "runtime-versions"), path + ".")
-        return CommandPhase(
-            commands=self._list(phase.get("commands"), path + ".commands"),
-            runtimes=self._texts(phase.get("runtime-versions"), path + ".runtime-versions"),
-        )
-
-    def _artifacts(self, artifacts: dict[str, Any]) -> ArtifactFiles:
-        self._only(artifacts, ("files", "base-directory"), "artifacts.")
-        files = self._list(artifacts.get("files"), "artifacts.files")
-        base = str(artifacts.get("base-directory", "."))
-        if not files:
-            self.problems.append("artifacts.files: at least one is needed")
-        for pattern in (*files, base):
-            if "$" in pattern:
-                self.problems.append(f"artifacts: {pattern!r}: the local AWS expands no variables in paths")
-            elif ".." in pattern.split("/") or pattern.startswith("/"):
-                self.problems.append(f"artifacts: {pattern!r}: a path within the source folder is needed")
-        return ArtifactFiles(files=files, base_directory=base)
-
-    def _only(self, mapping: dict[str, Any], known: tuple[str, ...], path: str) -> None:
-        self.problems += [f"{path}{name}: the local AWS has no such part" for name in mapping if name not in known]
-
-    def _list(self, value: Any, path: str) -> tuple[str, ...]:
-        if value is None:
-            return ()
-        if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
-            return tuple(str(one) for one in value)
-        self.problems.append(f"{path}: a list of texts is needed")
-        return ()
-
-    def _texts(self, value: Any, path: str) -> dict[str, str]:
-        return {
-            str(name): str(one).lower() if isinstance(one, bool) else str(one)
-            for name, one in self.mapping(value or {}, path).items()
-        }

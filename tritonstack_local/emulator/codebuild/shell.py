@@ -77,7 +77,6 @@ class BuildShell:
         environment: Mapping[str, str],  # all that it has; CODEBUILD_BUILD_ID is in it
         line: Callable[[str], None],  # gets each line of output, from a thread
     ) -> None:
-        """A shell for one build."""
         self._script = folder / "script.sh"
         self._state = folder / "env.sh"
         self._directory = folder / "dir.txt"

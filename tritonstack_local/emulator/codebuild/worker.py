@@ -22,13 +22,14 @@ from tritonstack.paths import REPOSITORY
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
 from tritonstack_local.emulator.codebuild.build import (
-    CREDENTIALS,
     IN_PROGRESS,
     Build,
     BuildPlan,
     PhaseRecord,
     build_environment,
+    download_source,
     plan_build,
+    upload_artifacts,
 )
 from tritonstack_local.emulator.codebuild.buildspec import (
     ArtifactFiles,
@@ -40,7 +41,6 @@ from tritonstack_local.emulator.codebuild.buildspec import (
     read_buildspec,
 )
 from tritonstack_local.emulator.codebuild.shell import BuildShell
-from tritonstack_local.emulator.codebuild.source import download_source, upload_artifacts
 from tritonstack_local.emulator.iam.authorization import enforced, role_principal
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.service_calls import (
@@ -50,7 +50,7 @@ from tritonstack_local.emulator.iam.service_calls import (
     pull_needs,
     refusal_of,
 )
-from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.request_validation import CREDENTIALS, RefusedError
 from tritonstack_local.emulator.services import role_trusts
 from tritonstack_local.trtexec.launchers import NoStandInsError, stand_in_variables
 
@@ -60,7 +60,7 @@ LINKED = (".envs", "node_modules")
 """Folders of the project that stand in for what an image has installed."""
 
 
-def gpu_variables(plan: BuildPlan, log: BuildLog) -> dict[str, str]:
+def gpu_variables(plan: BuildPlan, log: service_events.LogStream) -> dict[str, str]:
     """The variables that name the stand-ins for the image's trtexec and the machine's GPU; none without a GPU.
 
     Raises PhaseError where the compute type has no GPU, or none can be made for the image's release.
@@ -83,38 +83,25 @@ def gpu_variables(plan: BuildPlan, log: BuildLog) -> dict[str, str]:
     return variables
 
 
-class BuildLog(service_events.LogStream):
-    """The log of one build."""
-
-    def say(self, text: str) -> None:
-        """A line of CodeBuild's own."""
-        self.line(time.strftime("[Container] %Y/%m/%d %H:%M:%S ", time.gmtime(clock.now())) + text)
-
-
 def emit_state_change(build: Build) -> None:
     """Emit the build's current status to the rules of the calling context's account and region."""
     detail = {
         "build-status": build.status,
         "project-name": build.plan.project,
         "build-id": build.arn,
-        "additional-information": _information(build),
+        "additional-information": {
+            "build-number": build.number,
+            "timeout-in-minutes": build.plan.timeout_minutes,
+            "build-complete": build.status != IN_PROGRESS,
+            "initiator": build.initiator,
+            "environment": {"environment-variables": build.plan.variables},
+            "logs": {"group-name": build.log_group, "stream-name": build.log_stream, "deep-link": build.deep_link},
+        },
         "current-phase": build.phases[-1].name,
         "current-phase-context": "[]",
         "version": "1",
     }
     service_events.emit("aws.codebuild", "CodeBuild Build State Change", detail, [build.arn])
-
-
-def _information(build: Build) -> dict[str, Any]:
-    plan = build.plan
-    return {
-        "build-number": build.number,
-        "timeout-in-minutes": plan.timeout_minutes,
-        "build-complete": build.status != IN_PROGRESS,
-        "initiator": build.initiator,
-        "environment": {"environment-variables": plan.variables},
-        "logs": {"group-name": build.log_group, "stream-name": build.log_stream, "deep-link": build.deep_link},
-    }
 
 
 # A failing INSTALL or PRE_BUILD ends the build; after a failing BUILD there are still POST_BUILD and UPLOAD_ARTIFACTS.
@@ -129,7 +116,12 @@ class BuildWorker:
         self._build = build
         self._changed = changed
         self._role = role_principal(build.plan.service_role, f"AWSCodeBuild-{build.log_stream}")
-        self._log = BuildLog(build.log_group, build.log_stream, writer=self._role)
+        self._log = service_events.LogStream(
+            build.log_group,
+            build.log_stream,
+            writer=self._role,
+            prefix=lambda: time.strftime("[Container] %Y/%m/%d %H:%M:%S ", time.gmtime(clock.now())),
+        )
         self._deadline: Deadline = clock.deadline(build.plan.timeout_minutes * 60)
         self._folder = Path(tempfile.mkdtemp(prefix="codebuild-"))
         self._source = self._folder / "src"
@@ -347,7 +339,6 @@ class Builds:
     """Every build that was started. What it shows of them lies in MiniStack's store, whose operations list it."""
 
     def __init__(self) -> None:
-        """None yet."""
         self._lock = threading.Lock()
         self._builds = AccountRegionScopedDict()
         self._numbers = AccountRegionScopedDict()
@@ -433,20 +424,11 @@ class Builds:
 
     def end_all(self) -> None:
         """End every build without events, at the end of this process."""
-        self._abandon()
-        for _, thread in self._running:
-            thread.join(_STOP_SECONDS)
-
-    def forget(self) -> None:
-        """Forget every build; running ones end without events."""
-        self._abandon()
-        for store in (self._builds, self._numbers, self._tokens):
-            store.clear()
-
-    def _abandon(self) -> None:
         for build, _ in self._running:
             build.abandoned = build.stop_requested = True
         clock.wake()
+        for _, thread in self._running:
+            thread.join(_STOP_SECONDS)
 
 
 def _show(build: Build) -> None:

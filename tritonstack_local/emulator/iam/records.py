@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ministack.services import iam
 from ministack.services.cloudformation import _stacks
 
-from tritonstack.iam_evaluation import Decision, Policy, PolicyKind
+from tritonstack.iam_evaluation import Decision, Policy, PolicyKind, Request, matching_patterns
 from tritonstack.iam_policies import listed
 from tritonstack_local import IAM_RECORDS
 from tritonstack_local.emulator.clock import clock
@@ -21,32 +23,40 @@ from tritonstack_local.emulator.iam.principals import Principal, named_policies
 _KEPT_DENIALS = 200
 
 
+@dataclass
+class _Use:
+    """How often a statement allowed an action, alone allowed a request, and for which pattern alone it applied then."""
+
+    used: Counter[str] = field(default_factory=Counter)
+    alone: int = 0
+    needed: Counter[str] = field(default_factory=Counter)
+
+
 class Records:
     """Thread-safe records of one emulator."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
         self._lock = threading.Lock()
         self._denials: dict[tuple[str, str, str], dict[str, Any]] = {}
-        self._uses: dict[str, dict[tuple[str, int], dict[str, int]]] = {}
-        self._alone: set[tuple[str, str, int]] = set()
+        self._uses: dict[tuple[str, str, int], _Use] = {}  # by role, policy and number of the statement
         self._roles: dict[str, dict[str, Any]] = {}
         self._origins: dict[str, dict[str, str]] = {}
 
-    def used(self, principal: Principal, action: str, decision: Decision) -> None:
-        """Count an action at the statements that allowed it; apart where one alone did, which so is needed."""
+    def used(self, principal: Principal, request: Request, decision: Decision) -> None:
+        """Count an action at the statements that allowed it; where one alone did, it and its patterns are needed."""
         if principal.kind != "role" or decision.kind is not PolicyKind.IDENTITY:
             return
         self.know(principal)
         with self._lock:
-            uses = self._uses.setdefault(principal.arn, {})
             for name, policy in named_policies(principal):
                 for number, statement in enumerate(policy):
                     if any(statement is each for each in decision.statements):
-                        counts = uses.setdefault((name, number), {})
-                        counts[action] = counts.get(action, 0) + 1
+                        use = self._uses.setdefault((principal.arn, name, number), _Use())
+                        use.used[request.action] += 1
                         if len(decision.statements) == 1:
-                            self._alone.add((principal.arn, name, number))
+                            use.alone += 1
+                            for patterns in matching_patterns(statement, request):
+                                use.needed.update(patterns if len(patterns) == 1 else ())
 
     def denied(self, principal: Principal, need: Need, decision: Decision, *, sentence: str, by: str) -> None:
         """Keep a denial with the statement that would allow it; repeated ones of a principal are one, counted."""
@@ -56,19 +66,16 @@ class Records:
         with self._lock:
             before = self._denials.pop(key, {"times": 0})
             self._denials[key] = {
-                "at": clock.now(),
                 "times": before["times"] + 1,
                 "principal": principal.shown,
                 "action": need.action,
                 "resource": need.resource,
-                "context": dict(need.context),
                 "by": by,
                 "message": sentence,
                 # An explicit deny is not lifted by another statement.
                 "would_allow": None
                 if decision.explicit_deny
                 else {"Effect": "Allow", "Action": need.action, "Resource": need.resource},
-                "in": str(decision.kind),
             }
             while len(self._denials) > _KEPT_DENIALS:
                 del self._denials[next(iter(self._denials))]
@@ -97,8 +104,7 @@ class Records:
                         {
                             **statement,
                             "policy": name,
-                            "used": self._uses.get(arn, {}).get((name, number), {}),
-                            "needed": (arn, name, number) in self._alone,
+                            **vars(self._uses.get((arn, name, number), _Use())),
                         }
                         for name, statements in sorted(role["policies"].items())
                         for number, statement in enumerate(statements)

@@ -1,7 +1,7 @@
 """HTTP requests to the local AWS, read back as botocore's operations and their parameters.
 
-Protocols: AWS JSON (``X-Amz-Target``), RPC v2 CBOR, query and EC2 (forms), REST-JSON and REST-XML. The service is that
-of the signature's credential scope; botocore's models say where in a request the members of its parameters stand.
+Protocols: AWS JSON (``X-Amz-Target``), query and EC2 (forms), REST-JSON and REST-XML. The service is that of the
+signature's credential scope; botocore's models say where in a request the members of its parameters stand.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import urllib.parse
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import botocore.parsers
 from botocore.awsrequest import HeadersDict
@@ -33,7 +33,6 @@ _OF_SCOPE = {
     "tagging": ("resourcegroupstaggingapi",),
 }
 """Credential scope → botocore's services that sign with it, where these have another name; one of REST last."""
-_CBOR_PATH = re.compile(r"/service/([^/]+)/operation/([^/]+)")
 _LABEL = re.compile(r"\{([^}+]+)(\+?)\}")
 Query = Mapping[str, list[str]]
 Headers = Mapping[str, str]
@@ -49,7 +48,7 @@ class ServiceRequest:
 
     service: str  # botocore's name
     operation: str
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Any]  # numbers and truth values of forms, paths, queries and headers as texts
     region: str  # of the signature
     access_key: str  # empty without a signature
 
@@ -72,24 +71,17 @@ def read_request(method: str, path: str, query: Query, headers: Headers, body: b
     protocol = service_model(service).metadata["protocol"]
     if headers.get("content-encoding") == "gzip":  # PutMetricData, by SDKs
         body = _decompressed(body)
-    is_form = service != "s3" and "x-www-form-urlencoded" in headers.get("content-type", "")
-    cbor = _CBOR_PATH.fullmatch(path)
     if target:
         operation, parameters = _operation(service, target.rpartition(".")[2]), _json(body)
-    elif cbor:
-        operation = _operation(service, cbor[2])
-        parameters = _parsed("smithy-rpc-v2-cbor", headers, body, operation.input_shape)
-    elif is_form or protocol in ("query", "ec2"):
+    elif protocol in ("query", "ec2"):
         fields = {name: values[0] for name, values in query.items()}
         fields |= urllib.parse.parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
         operation = _operation(service, fields.get("Action", ""))
         shape = operation.input_shape
         parameters = _member(shape, _tree(fields), ec2=protocol == "ec2") if shape is not None else {}
     else:
-        operation, route, labels = _routed(service, method, path, query, headers)
-        parameters = _body_members(protocol, headers, body, operation.input_shape)
-        parameters |= zip(route.labels, labels, strict=True)
-        parameters |= _located(route, query, headers)
+        operation, located = _routed(service, method, path, query, headers)
+        parameters = _body_members(protocol, headers, body, operation.input_shape) | located
     return ServiceRequest(
         service=service, operation=operation.name, parameters=parameters, region=region, access_key=access_key
     )
@@ -152,11 +144,11 @@ def _json(body: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _parsed(protocol: str, headers: Headers, body: bytes, shape: Any) -> dict[str, Any]:
+def _xml(headers: Headers, body: bytes, shape: Any) -> dict[str, Any]:
     """The parameters by botocore's parser of responses, which are written as requests are."""
     response = {"status_code": 200, "headers": HeadersDict(headers), "body": body}
     try:
-        found: dict[str, Any] = botocore.parsers.create_parser(protocol).parse(response, shape)
+        found: dict[str, Any] = botocore.parsers.create_parser("rest-xml").parse(response, shape)
     except (botocore.parsers.ResponseParserError, ValueError, LookupError, AttributeError, TypeError):
         return {}
     found.pop("ResponseMetadata", None)
@@ -171,7 +163,7 @@ def _body_members(protocol: str, headers: Headers, body: bytes, shape: Any) -> d
     if payload is not None and shape.members[payload].type_name != "structure":
         return {}
     if protocol == "rest-xml":
-        return _parsed(protocol, headers, body, shape)
+        return _xml(headers, body, shape)
     given = _json(body)
     if payload is not None:
         return {payload: given}
@@ -197,7 +189,7 @@ def _member(shape: Any, node: Any, *, ec2: bool) -> Any:
     """A member of a form (Smithy 2.0, "AWS query protocol" and "AWS EC2 query protocol")."""
     kind, flattened = shape.type_name, ec2 or shape.serialization.get("flattened")
     if kind not in ("structure", "list", "map"):
-        return _scalar(kind, node)
+        return node
     node = node if isinstance(node, dict) else {}
     if kind == "structure":
         given = ((name, each, node.get(_field(name, each, ec2=ec2))) for name, each in shape.members.items())
@@ -221,37 +213,18 @@ def _field(name: str, shape: Any, *, ec2: bool) -> str:
     return spelled
 
 
-def _scalar(kind: str, text: Any) -> Any:
-    """A text's value; what is no such number stays text."""
-    try:
-        if kind in ("integer", "long"):
-            return int(text)
-        if kind in ("float", "double"):
-            return float(text)
-    except (TypeError, ValueError):
-        return text
-    return text == "true" if kind == "boolean" else text
-
-
 # --- Operations of REST services ---
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Route:
+class _Route(NamedTuple):
     """What a request must have to be of an operation, and where its members stand."""
 
-    operation: str
-    deprecated: bool
+    operation: Any
     path: re.Pattern[str]
     labels: tuple[str, ...]  # members in the path
     query: tuple[tuple[str, str], ...]  # parameters that it must have, with a value or any
     headers: tuple[str, ...]  # that it must have
-    located: tuple[tuple[str, str, str, Any], ...]  # member, location, name there, shape
-
-    def fits(self, query: Query, headers: Headers) -> bool:
-        """Whether the request has what its operation demands."""
-        given = all(name in query and (not value or query[name] == [value]) for name, value in self.query)
-        return given and all(name in headers for name in self.headers)
+    located: tuple[tuple[str, str, str, bool], ...]  # member, location, name there, whether it is a list
 
 
 @functools.cache
@@ -260,56 +233,47 @@ def _routes(service: str, method: str) -> tuple[_Route, ...]:
     model = service_model(service)
     operations = [model.operation_model(name) for name in model.operation_names]
     routes = [_route(each) for each in operations if each.http["method"] == method]
-    return tuple(sorted(routes, key=lambda each: (-len(each.query) - len(each.headers), each.deprecated)))
+    return tuple(sorted(routes, key=lambda each: (-len(each.query) - len(each.headers), each.operation.deprecated)))
 
 
 def _route(operation: Any) -> _Route:
     uri, _, flags = operation.http["requestUri"].partition("?")
     shape = operation.input_shape
     members = shape.members if shape is not None else {}
-    required = shape.required_members if shape is not None else ()
     spelled = {each.serialization.get("name", name): name for name, each in members.items()}
     located = tuple(
-        (name, location, each.serialization["name"], each)
+        (name, location, each.serialization["name"], each.type_name == "list")
         for name, each in members.items()
         if (location := each.serialization.get("location")) in ("querystring", "header")
     )
-    needed = [(location, there) for name, location, there, _ in located if name in required]
+    needed = [each for each in located if each[0] in shape.required_members] if located else []
     given = [pair for pair in urllib.parse.parse_qsl(flags, keep_blank_values=True) if pair[0] != "x-id"]
     parts = _LABEL.split(uri.rstrip("/"))  # text, label, plus, text, …
     pattern = "".join(
         ("(.+)" if parts[at + 2] else "([^/]+)") + re.escape(parts[at + 3]) for at in range(0, len(parts) - 1, 3)
     )
     return _Route(
-        operation=operation.name,
-        deprecated=operation.deprecated,
+        operation=operation,
         path=re.compile(re.escape(parts[0]) + pattern + "/?"),
         labels=tuple(spelled[label] for label in parts[1::3]),
-        query=(*given, *((there, "") for location, there in needed if location == "querystring")),
-        headers=tuple(there.lower() for location, there in needed if location == "header"),
+        query=(*given, *((there, "") for _, location, there, _ in needed if location == "querystring")),
+        headers=tuple(there.lower() for _, location, there, _ in needed if location == "header"),
         located=located,
     )
 
 
-def _routed(
-    service: str, method: str, path: str, query: Query, headers: Headers
-) -> tuple[Any, _Route, tuple[str, ...]]:
-    """Operation, route, and values of its labels."""
+def _routed(service: str, method: str, path: str, query: Query, headers: Headers) -> tuple[Any, dict[str, Any]]:
+    """The operation, and the parameters in the path, the query and the headers."""
     for route in _routes(service, method):
         match = route.path.fullmatch(path)
-        if match and route.fits(query, headers):
-            return _operation(service, route.operation), route, tuple(map(urllib.parse.unquote, match.groups()))
-    raise UnreadableRequestError(f"{method} {path} is no operation of {service}")
-
-
-def _located(route: _Route, query: Query, headers: Headers) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for member, location, name, shape in route.located:
-        given = query.get(name) if location == "querystring" else headers.get(name.lower())
-        if given is None:
+        asked = all(name in query and (not value or query[name] == [value]) for name, value in route.query)
+        if not match or not asked or not all(name in headers for name in route.headers):
             continue
-        texts = given if isinstance(given, list) else given.split(",") if shape.type_name == "list" else [given]
-        kind = shape.member.type_name if shape.type_name == "list" else shape.type_name
-        values = [_scalar(kind, each) for each in texts]
-        found[member] = values if shape.type_name == "list" else values[0]
-    return found
+        found: dict[str, Any] = dict(zip(route.labels, map(urllib.parse.unquote, match.groups()), strict=True))
+        for member, location, name, is_list in route.located:
+            given = query.get(name) if location == "querystring" else headers.get(name.lower())
+            if given is not None:
+                texts = given if isinstance(given, list) else given.split(",") if is_list else [given]
+                found[member] = texts if is_list else texts[0]
+        return route.operation, found
+    raise UnreadableRequestError(f"{method} {path} is no operation of {service}")

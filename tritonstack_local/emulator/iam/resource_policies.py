@@ -16,20 +16,14 @@ from tritonstack_local.emulator.iam.principals import role_record, statements_of
 MUST_ALLOW = frozenset({"kms"})
 """Services whose resource policy must allow every request, the account's administrator's too (KMS developer guide)."""
 _ENDPOINT_SERVICES = {
-    "application-autoscaling": ("application-autoscaling",),
     "cloudwatch": ("monitoring",),
-    "codebuild": ("codebuild",),
     "ecr": ("ecr.api", "ecr.dkr"),
-    "kms": ("kms",),
-    "lambda": ("lambda",),
-    "logs": ("logs",),
-    "s3": ("s3",),
     "sagemaker": ("sagemaker.api",),
-    "sqs": ("sqs",),
-    "ssm": ("ssm",),
-    "sts": ("sts",),
 }
-"""Prefix of actions → the VPC endpoint services that they go through (AWS PrivateLink guide, list of services)."""
+"""Prefix of actions → the VPC endpoint services that they go through (AWS PrivateLink guide, list of services).
+
+Those of other names than the prefix's.
+"""
 _RUNTIME = "sagemaker.runtime"
 own_tags: list[Callable[[str], Mapping[str, str] | None]] = []
 """Where services that MiniStack lacks give the tags of an ARN; None of one that is not theirs."""
@@ -64,7 +58,9 @@ def endpoint_policies(vpc: str, action: str) -> list[Policy]:
     One without a policy lets everything through, as AWS's default policy does.
     """
     service = action.partition(":")[0]
-    names = (_RUNTIME,) if action.startswith("sagemaker:InvokeEndpoint") else _ENDPOINT_SERVICES.get(service, ())
+    names = (
+        (_RUNTIME,) if action.startswith("sagemaker:InvokeEndpoint") else _ENDPOINT_SERVICES.get(service, (service,))
+    )
     return [
         statements_of(document if isinstance(document, str) else json.dumps(document, sort_keys=True))
         for each in list(ec2._vpc_endpoints.values())

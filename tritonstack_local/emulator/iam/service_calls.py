@@ -6,25 +6,31 @@ invented name here.
 
 from __future__ import annotations
 
+import contextvars
 import re
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ministack.core import lambda_runtime
 from ministack.core.responses import get_account_id, get_region
-from ministack.services import cloudwatch_logs, ec2, iam, kms, s3, sts
+from ministack.services import cloudwatch_logs, ec2, iam, kms, lambda_svc, s3, stepfunctions
 from ministack.services.cloudformation import _stacks
 
+from tritonstack_local.emulator.cloudformation.provisioning import complete
 from tritonstack_local.emulator.iam.authorization import (
     AccessDeniedError,
     Principal,
     authorize,
+    check_trust,
     enforced,
-    session_credentials,
+    role_principal,
 )
 from tritonstack_local.emulator.iam.needs import Need
-from tritonstack_local.emulator.iam.principals import role_record
+from tritonstack_local.emulator.iam.principals import register_session, role_record
 from tritonstack_local.emulator.iam.request import ServiceRequest
+from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.services import as_response, role_trusts
 
 
 class Refusal(NamedTuple):
@@ -51,11 +57,10 @@ def credentials_of(role: Principal, *, service: str, source: str, vpc: str | Non
     """
     if not enforced():
         return {}
-    session = str(role.session).rpartition("/")[2]
-    context = {"aws:SourceArn": source}
-    given = session_credentials(role.arn, service=service, session_name=session, context=context, vpc=vpc)
-    sts._sessions[given["AWS_ACCESS_KEY_ID"]]["Expiration"] = None  # AWS renews them; a warm worker keeps its variables
-    return given
+    check_trust(role.arn, service=service, context={"aws:SourceArn": source})
+    given = register_session(role.arn, str(role.session).rpartition("/")[2], vpc=vpc, lasts=True)
+    names = {"AccessKeyId": "ACCESS_KEY_ID", "SecretAccessKey": "SECRET_ACCESS_KEY", "SessionToken": "SESSION_TOKEN"}
+    return {f"AWS_{variable}": given[name] for name, variable in names.items()}
 
 
 def arn_of(service: str, resource: str) -> str:
@@ -63,45 +68,18 @@ def arn_of(service: str, resource: str) -> str:
     return f"arn:aws:{service}:{get_region()}:{get_account_id()}:{resource}"
 
 
-class StoredNames:
-    """What ARNs hold and requests do not (``needs.Names``), in the stores of MiniStack and of our services."""
-
-    def __init__(self) -> None:
-        """Application Auto Scaling and SageMaker put themselves in."""
-        self.target_of: Callable[[str, str, str], str | None] = lambda *_: None
-        self.config_of: Callable[[str], Mapping[str, Any] | None] = lambda _name: None
-
-    def stack_arn(self, name: str) -> str | None:
-        """The ARN of a stack."""
-        return _arn(_stacks.get(name), "StackId")
-
-    def role_arn(self, name: str) -> str | None:
-        """The ARN of a role."""
-        return _arn(role_record(name))
-
-    def user_arn(self, name: str) -> str | None:
-        """The ARN of a user."""
-        return _arn(iam._users.get(name))
-
-    def key_arn(self, name: str) -> str | None:
-        """The ARN of the KMS key of an alias."""
-        return _arn(kms._resolve_key(name))
-
-    def scalable_target_arn(self, namespace: str, resource_id: str, dimension: str) -> str | None:
-        """The ARN of a scalable target."""
-        return self.target_of(namespace, resource_id, dimension)
-
-    def volume_key_arn(self, endpoint_config: str) -> str | None:
-        """The ARN of the KMS key of an endpoint config's volumes."""
-        key = (self.config_of(endpoint_config) or {}).get("KmsKeyId")
-        return key_arn(key) if key else None
-
-
 def _arn(record: Mapping[str, Any] | None, member: str = "Arn") -> str | None:
     return str(record[member]) if record else None
 
 
-names = StoredNames()
+# In the stores of MiniStack and of our services; Application Auto Scaling and SageMaker put theirs in.
+names: dict[str, Callable[..., str | None]] = {
+    "stack": lambda name: _arn(_stacks.get(name), "StackId"),
+    "role": lambda name: _arn(role_record(name)),
+    "user": lambda name: _arn(iam._users.get(name)),
+    "key": lambda alias: _arn(kms._resolve_key(alias)),
+}
+"""``needs.Names``."""
 
 
 # --- What services need of a role ---
@@ -223,3 +201,148 @@ def _key_needs(action: str, name: str, bucket: str, key: str, *, region: str) ->
         "kms:ViaService": f"s3.{region}.amazonaws.com",
     }
     return (Need(action=f"kms:{action}", resource=arn, context=context),)
+
+
+# --- MiniStack's Lambda functions and state machines act with their roles ---
+# A function runs with a session of its role, also where that may not write the function's log: then there are no lines.
+
+_LAMBDA = "lambda.amazonaws.com"
+_GUIDE = "Lambda developer guide, troubleshooting"
+_NOT_PERMITTED = "The provided execution role does not have permissions to call"
+_DESTINATIONS = {"sqs": "sqs:SendMessage", "sns": "sns:Publish", "lambda": "lambda:InvokeFunction"}
+_CHECKED = ("FunctionName", "Role", "VpcConfig")
+
+
+def install_roles() -> None:
+    """Have MiniStack's functions and state machines act with their roles. Once a process."""
+    theirs, create, update = (
+        lambda_runtime.execution_credentials, lambda_svc._create_function, lambda_svc._update_config
+    )  # fmt: skip
+    emit, configure = lambda_svc._emit_lambda_logs, lambda_svc._put_event_invoke_config
+
+    def credentials(config: dict[str, Any]) -> dict[str, str]:
+        given: dict[str, str] = theirs(config)
+        role, vpc = _session(config), (config.get("VpcConfig") or {}).get("VpcId") or None
+        return credentials_of(role, service=_LAMBDA, source=config["FunctionArn"], vpc=vpc) or given
+
+    def created(request: dict[str, Any]) -> Any:
+        _check_function(request)
+        return create(request)
+
+    def updated(name: str, request: dict[str, Any]) -> Any:
+        before = (lambda_svc._functions.get(name) or {}).get("config", {})
+        if before:
+            _check_function({**{member: before.get(member) for member in _CHECKED}, **request})
+        if request.get("Role", before.get("Role")) != before.get("Role"):
+            lambda_svc.invalidate_worker(name)  # a warm worker has the former role's session
+        return update(name, request)
+
+    def logged(function: dict[str, Any], request_id: str, *rest: Any, **more: Any) -> None:
+        config = function.get("config") or function
+        group = (config.get("LoggingConfig") or {}).get("LogGroup") or f"/aws/lambda/{config['FunctionName']}"
+        if refusal_of(_session(config), log_needs(group, request_id), by=f"lambda: log of {group}") is None:
+            emit(function, request_id, *rest, **more)
+
+    def configured(name: str, qualifier: str | None, request: dict[str, Any]) -> Any:
+        for target in [each.get("Destination", "") for each in (request.get("DestinationConfig") or {}).values()]:
+            config, service = (lambda_svc._functions.get(name) or {}).get("config"), target.split(":")[2:3]
+            if config and service and (action := _DESTINATIONS.get(service[0])):
+                needs = [Need(action=action, resource=target)]
+                _check_needs(_session(config), needs, on=service[0].upper(), by=f"lambda: destination of {name}")
+        return configure(name, qualifier, request)
+
+    lambda_runtime.execution_credentials = lambda_svc.execution_credentials = credentials
+    lambda_svc._create_function, lambda_svc._update_config = as_response(created), as_response(updated)
+    lambda_svc._emit_lambda_logs, lambda_svc._put_event_invoke_config = logged, as_response(configured)
+    complete("AWS::Lambda::Function", check=_check_function, apply=lambda *_: None)
+    _install_state_machines()
+
+
+def _session(config: Mapping[str, Any]) -> Principal:
+    """The session of a function's role, that its code and Lambda itself act with."""
+    return role_principal(config["Role"], config["FunctionName"])
+
+
+def _check_needs(role: Principal, needs: Iterable[Need], *, on: str, by: str) -> None:
+    """Refuse a function's role that is not allowed what Lambda needs on a service."""
+    if refused := refusal_of(role, needs, by=by):
+        sentence = f"{_NOT_PERMITTED} {refused.need.action.partition(':')[2]} on {on}"
+        raise RefusedError("InvalidParameterValueException", sentence, source=_GUIDE)
+
+
+def _check_function(settings: Mapping[str, Any]) -> None:
+    """Refuse a role that Lambda cannot assume, or that may not place the function in its VPC."""
+    role, vpc = settings.get("Role") or "", settings.get("VpcConfig") or {}
+    name = str(settings.get("FunctionName", "function"))
+    if not enforced():
+        return
+    if not role_trusts(role, _LAMBDA):
+        sentence = "The role defined for the function cannot be assumed by Lambda."
+        raise RefusedError("InvalidParameterValueException", sentence, source=_GUIDE)
+    needs = interface_needs(vpc.get("SubnetIds", ()), vpc.get("SecurityGroupIds", ()), service="lambda")
+    _check_needs(role_principal(role, name), needs, on="EC2", by=f"lambda: network of {name}")
+
+
+# --- Step Functions ---
+
+_STATES = "states.amazonaws.com"
+_LOG_DELIVERY = (
+    *(f"{verb}LogDelivery" for verb in ("Create", "Get", "Update", "Delete")),
+    *("ListLogDeliveries", "PutResourcePolicy", "DescribeResourcePolicies", "DescribeLogGroups"),
+)
+"""Step Functions developer guide, "Using CloudWatch Logs to log execution history"."""
+_execution: contextvars.ContextVar[str] = contextvars.ContextVar("tritonstack_execution", default="")
+
+
+def _install_state_machines() -> None:
+    """Check a machine's role when it is made, and its right to invoke a task's function.
+
+    The error of such a task: awslabs/aws-deployment-framework, issue 460.
+    """
+    run, call, create = (
+        stepfunctions._run_execution, stepfunctions._call_lambda, stepfunctions._create_state_machine
+    )  # fmt: skip
+
+    def running(execution: str) -> None:
+        _execution.set(execution)
+        run(execution)
+
+    def called(function: str, event: Any) -> Any:
+        execution = stepfunctions._executions.get(_execution.get()) or {}
+        machine = stepfunctions._state_machines.get(execution.get("stateMachineArn"))
+        if machine is not None:
+            arn = function if function.startswith("arn:") else arn_of("lambda", f"function:{function}")
+            caller = role_principal(machine["roleArn"], execution["name"][:64])
+            need = Need(action="lambda:InvokeFunction", resource=arn)
+            refused = refusal_of(caller, [need], by=f"states: execution {execution['name']}")
+            if refused is not None:
+                details = "(Service: AWSLambda; Status Code: 403; Error Code: AccessDeniedException)"
+                raise stepfunctions._ExecutionError("Lambda.AWSLambdaException", f"{refused.sentence} {details}")
+        return call(function, event)
+
+    def created(request: dict[str, Any]) -> Any:
+        _check_machine({name[:1].upper() + name[1:]: value for name, value in request.items()})
+        return create(request)
+
+    stepfunctions._run_execution, stepfunctions._call_lambda = running, called
+    stepfunctions._create_state_machine = as_response(created)
+    complete("AWS::StepFunctions::StateMachine", check=_check_machine, apply=lambda *_: None)
+
+
+def _check_machine(properties: Mapping[str, Any]) -> None:
+    """Refuse a role that Step Functions cannot assume, or that may not deliver the logs."""
+    role, logging = properties.get("RoleArn") or "", properties.get("LoggingConfiguration") or {}
+    source = "Step Functions, CreateStateMachine"
+    if not enforced():
+        return
+    if not role_trusts(role, _STATES):
+        sentence = (
+            f"Neither the global service principal {_STATES}, nor the regional one is authorized to assume the"
+            " provided role."
+        )
+        raise RefusedError("AccessDeniedException", sentence, source=source)
+    logs = str(logging.get("Level", logging.get("level", "OFF"))) != "OFF"
+    needs = [Need(action=f"logs:{action}", resource="*") for action in _LOG_DELIVERY if logs]
+    if refusal_of(role_principal(role, "StepFunctions"), needs, by="states: log of a state machine"):
+        sentence = "The state machine IAM Role is not authorized to access the Log Destination"
+        raise RefusedError("AccessDeniedException", sentence, source=source)

@@ -1,4 +1,4 @@
-"""A job's container: a folder for ``/opt/ml``, the entrypoint in namespaces, inputs from and outputs to S3."""
+"""A processing job: what CreateProcessingJob refuses, its record, and its container, a folder and a process."""
 
 from __future__ import annotations
 
@@ -11,18 +11,163 @@ import signal
 import sys
 import threading
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 from ministack.core.responses import get_account_id, get_region
 
+from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.container.isolation import Enclosure
-from tritonstack_local.emulator.codebuild.build import client
-from tritonstack_local.emulator.processing.request import JobFailedError, ProcessingJob, shortened
+from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.request_validation import client
+from tritonstack_local.emulator.sagemaker.records import Kind, Record, check_execution_role, refused
+from tritonstack_local.trtexec.launchers import gpu_of, known_instance_types
+
+
+class JobFailedError(Exception):
+    """The text becomes ``FailureReason``; it begins with SageMaker's kind (``ClientError``, ``AlgorithmError``)."""
+
+
+PROCESSING_JOB = Kind(noun="ProcessingJob", label="processing job", arn_part="processing-job")
+
+DEFAULT_RUNTIME_SECONDS = 86400
+"""ProcessingStoppingCondition: a day where the request names no limit (API reference)."""
+
+LONGEST_TEXT = 1024
+"""Bytes of ``ExitMessage`` and ``FailureReason``: "up to one KB" (API reference)."""
+
+
+@dataclass(kw_only=True)
+class ProcessingJob(Record):
+    """A job. Guarded by the lock of the SageMaker state."""
+
+    created: float = field(default_factory=clock.now)
+    modified: float = field(default_factory=clock.now)
+    status: str = "InProgress"  # InProgress, Stopping, Completed, Failed or Stopped
+    stop_requested: bool = False  # somebody called StopProcessingJob
+    started: float | None = None  # when the entrypoint was started, seconds since the epoch
+    ended: float | None = None  # when the job came to its end
+    exit_message: str | None = None  # the first KB of ``/opt/ml/output/message``
+    failure_reason: str | None = None  # of a failed job
+
+    @property
+    def runtime_seconds(self) -> int:
+        """The longest that the entrypoint may run."""
+        condition: dict[str, int] = self.request.get("StoppingCondition", {})
+        return condition.get("MaxRuntimeInSeconds", DEFAULT_RUNTIME_SECONDS)
+
+    def begin(self) -> None:
+        """The entrypoint was started."""
+        self.started = self.modified = clock.now()
+
+    def stopping(self) -> None:
+        """The entrypoint was asked to end."""
+        self.status, self.modified = "Stopping", clock.now()
+
+    def end(self, status: str, *, reason: str | None, message: str | None) -> None:
+        """The end: Completed, Failed or Stopped."""
+        self.status, self.failure_reason, self.exit_message = status, reason and shortened(reason), message
+        self.ended = self.modified = clock.now()
+
+    def summary(self) -> dict[str, Any]:
+        """What a listing adds to name, ARN and creation time."""
+        return {
+            "LastModifiedTime": self.modified,
+            "ProcessingJobStatus": self.status,
+            **{name: value for name, value in self._end().items() if name != "ProcessingStartTime"},
+        }
+
+    def describe(self) -> dict[str, Any]:
+        """DescribeProcessingJob's answer."""
+        return {
+            "StoppingCondition": {"MaxRuntimeInSeconds": self.runtime_seconds},
+            **{name: value for name, value in self.request.items() if name != "Tags"},
+            "ProcessingJobArn": self.arn,
+            "ProcessingJobStatus": self.status,
+            "CreationTime": self.created,
+            "LastModifiedTime": self.modified,
+            **self._end(),
+        }
+
+    def _end(self) -> dict[str, Any]:
+        known = {
+            "ProcessingStartTime": self.started,
+            "ProcessingEndTime": self.ended,
+            "ExitMessage": self.exit_message,
+            "FailureReason": self.failure_reason,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def shortened(text: str) -> str:
+    """The first KB of a text, cut between two characters."""
+    return text.encode()[:LONGEST_TEXT].decode(errors="ignore")
+
+
+Request = dict[str, Any]
+FOLDER = "/opt/ml/processing/"
+_IMAGE = re.compile(r"\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[^:@]+(:[\w.-]+|@sha256:[0-9a-f]{64})?")
+
+
+def check(request: Request) -> None:
+    """Raise ``RefusedError`` with every problem at once, and for a role that SageMaker may not assume."""
+    found = [*_of_cluster(request), *_of_image(request), *_of_places(request)]
+    if found:
+        raise refused("; ".join(found), "CreateProcessingJob")
+    check_execution_role(request["RoleArn"])
+
+
+def _of_cluster(request: Request) -> Iterator[str]:
+    cluster = request["ProcessingResources"]["ClusterConfig"]
+    for name in ("InstanceCount", "InstanceType"):
+        if name not in cluster:
+            yield f"ClusterConfig.{name} must be specified"
+    kind = cluster.get("InstanceType")
+    if kind is not None and gpu_of(kind) is None:
+        yield f"the GPU of {kind} is not known; it is of {', '.join(known_instance_types())}"
+    elif kind is not None and "VolumeKmsKeyId" in cluster and load_catalogue().instances[kind].local_nvme_gb:
+        yield f"VolumeKmsKeyId: {kind} has local storage, which encrypts itself and takes no key"
+
+
+def _of_image(request: Request) -> Iterator[str]:
+    application = request["AppSpecification"]
+    if not _IMAGE.fullmatch(application["ImageUri"]):
+        yield f"ImageUri {application['ImageUri']} is no image of Amazon ECR"
+    if "ContainerEntrypoint" not in application:
+        yield "the local AWS starts no image and so knows no ENTRYPOINT: ContainerEntrypoint must be specified"
+
+
+def _of_places(request: Request) -> Iterator[str]:
+    """Inputs and outputs: each name once, S3 objects, folders below ``/opt/ml/processing/``."""
+    inputs, outputs = request.get("ProcessingInputs", []), request.get("ProcessingOutputConfig", {}).get("Outputs", [])
+    for where, rows, name, member in (
+        ("ProcessingInputs", inputs, "InputName", "S3Input"),
+        ("ProcessingOutputConfig.Outputs", outputs, "OutputName", "S3Output"),
+    ):
+        yield from _repeated(name, rows)
+        for number, row in enumerate(rows, 1):
+            given = row.get(member)
+            if given is None:
+                yield f"{where}.{number}: {member} must be specified"
+                continue
+            if not given["S3Uri"].startswith("s3://"):
+                yield f"{where}.{number}: S3Uri {given['S3Uri']}: an https address is not in the local AWS, s3://… is"
+            local = given.get("LocalPath", "")
+            if not local.startswith(FOLDER) or ".." in PurePosixPath(local).parts:
+                yield f"{where}.{number}: LocalPath {local or '(none)'} must begin with {FOLDER}"
+
+
+def _repeated(name: str, given: list[dict[str, Any]]) -> Iterator[str]:
+    for value, count in Counter(one[name] for one in given).items():
+        if count > 1:
+            yield f"{name} {value} is used {count} times"
+
 
 # A job that is isolated from the network runs with no network, in a process table of its own, and its ``/opt/ml`` is
 # the folder. Other jobs need this machine's network to reach the local AWS, so they run beside everything else, as all
@@ -151,14 +296,6 @@ def administrator() -> dict[str, str]:
     return {"AWS_ACCESS_KEY_ID": get_account_id(), "AWS_SECRET_ACCESS_KEY": "testing"}
 
 
-def s3(credentials: Mapping[str, str] | None = None) -> Any:
-    """S3 of this emulator, in the context's account and region. Not for the event loop, which would wait for itself.
-
-    ``credentials``: as variables; None for those of the account's administrator.
-    """
-    return client("s3", get_region(), credentials or administrator())
-
-
 def download(uri: str, folder: Path, credentials: Mapping[str, str]) -> int:
     """Every object with the URI's prefix into ``folder``; how many.
 
@@ -169,7 +306,7 @@ def download(uri: str, folder: Path, credentials: Mapping[str, str]) -> int:
     bucket, prefix = _parts(uri)
     count = 0
     try:
-        store = s3(credentials)
+        store = client("s3", get_region(), credentials)
         for key in _keys(store, bucket, prefix):
             target = folder / _relative(key, prefix)
             if not target.resolve().is_relative_to(folder.resolve()):
@@ -197,7 +334,9 @@ def upload(uri: str, folder: Path, key_arn: str | None, credentials: Mapping[str
     try:
         for path in files:
             name = path.relative_to(folder).as_posix()
-            s3(credentials).upload_file(str(path), bucket, f"{prefix.rstrip('/')}/{name}".lstrip("/"), ExtraArgs=extra)
+            client("s3", get_region(), credentials).upload_file(
+                str(path), bucket, f"{prefix.rstrip('/')}/{name}".lstrip("/"), ExtraArgs=extra
+            )
     except (ClientError, BotoCoreError, OSError, boto3.exceptions.S3UploadFailedError) as error:
         raise JobFailedError(f"ClientError: Data upload failed: {uri}: {error}") from error
     return len(files)

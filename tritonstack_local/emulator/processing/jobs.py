@@ -24,10 +24,19 @@ from tritonstack_local.emulator.iam.service_calls import (
     refusal_of,
     vpc_of,
 )
-from tritonstack_local.emulator.processing.container import Container, administrator, download, upload
-from tritonstack_local.emulator.processing.request import PROCESSING_JOB, JobFailedError, JobLog, ProcessingJob, check
+from tritonstack_local.emulator.processing.container import (
+    PROCESSING_JOB,
+    Container,
+    JobFailedError,
+    ProcessingJob,
+    administrator,
+    check,
+    download,
+    upload,
+)
 from tritonstack_local.emulator.sagemaker.records import PRINCIPAL, refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
+from tritonstack_local.emulator.service_events import LogStream
 from tritonstack_local.trtexec import launchers
 
 GRACE_SECONDS = 120.0
@@ -57,7 +66,8 @@ class JobRun:
     def run(self) -> None:
         """The whole job; never raises for what goes wrong with it."""
         self._role = role_principal(self._job.request["RoleArn"], "SageMaker")
-        log = JobLog(self._job, writer=self._role)
+        stream = f"{self._job.name}/algo-1-{int(self._job.created)}"
+        log = LogStream(aws_names.PROCESSING_JOBS, stream, writer=self._role, prefix=lambda: "[local AWS] ")
         with tempfile.TemporaryDirectory(prefix="processing-", ignore_cleanup_errors=True) as folder:
             container = Container(Path(folder), self._job, self._credentials)
             status, reason = "Failed", None
@@ -72,7 +82,7 @@ class JobRun:
                 container.end()
             self._finish(container, log, status, reason)
 
-    def _authorise(self, log: JobLog) -> None:
+    def _authorise(self, log: LogStream) -> None:
         """Raise JobFailedError where the role may not do what SageMaker does with it.
 
         Source: developer guide, "SageMaker AI roles", CreateProcessingJob API. That a job fails which may write neither
@@ -97,7 +107,7 @@ class JobRun:
         vpc = vpc_of(network.get("Subnets", ()))
         self._credentials |= credentials_of(self._role, service=PRINCIPAL, source=self._job.arn, vpc=vpc)
 
-    def _finish(self, container: Container, log: JobLog, status: str, reason: str | None) -> None:
+    def _finish(self, container: Container, log: LogStream, status: str, reason: str | None) -> None:
         message = None
         try:
             message = container.message()
@@ -108,7 +118,7 @@ class JobRun:
         if not self._abandoned:
             self._changed(lambda: self._job.end(status, reason=reason, message=message))
 
-    def _work(self, container: Container, log: JobLog) -> str:
+    def _work(self, container: Container, log: LogStream) -> str:
         """Completed or Stopped; raises JobFailedError."""
         uploads = self._prepare(container, log)
         if self._ending():
@@ -131,7 +141,7 @@ class JobRun:
             log.say(f"uploaded {upload(uri, folder, key, self._credentials)} files to {uri}")
         return "Completed"
 
-    def _prepare(self, container: Container, log: JobLog) -> list[tuple[str, Path, str | None]]:
+    def _prepare(self, container: Container, log: LogStream) -> list[tuple[str, Path, str | None]]:
         """Inputs downloaded, folders of the outputs made: where each goes, and under which key."""
         request = self._job.request
         image = request["AppSpecification"]["ImageUri"]
@@ -148,7 +158,7 @@ class JobRun:
             made.append((one["S3Output"]["S3Uri"], folder, outputs.get("KmsKeyId")))
         return made
 
-    def _stand_ins(self, log: JobLog) -> dict[str, str]:
+    def _stand_ins(self, log: LogStream) -> dict[str, str]:
         """Variables that name what stands in for the GPU's programs; none for an image that has none."""
         request = self._job.request
         gpu = launchers.gpu_of(request["ProcessingResources"]["ClusterConfig"]["InstanceType"])
@@ -162,7 +172,7 @@ class JobRun:
     def _ending(self) -> bool:
         return self._abandoned or self._job.stop_requested
 
-    def _watch(self, container: Container, log: JobLog, deadline: Deadline) -> bool:
+    def _watch(self, container: Container, log: LogStream, deadline: Deadline) -> bool:
         """Until the entrypoint and all it started are gone: whether it was made to end."""
         clock.wait_for(lambda: self._ended.is_set() or self._ending(), deadline)
         if self._ended.is_set():
@@ -182,7 +192,7 @@ class JobRun:
         clock.wake()
 
 
-def _log_lines(output: io.TextIOBase, log: JobLog) -> None:
+def _log_lines(output: io.TextIOBase, log: LogStream) -> None:
     with output:
         for line in output:
             log.line(line)
@@ -195,11 +205,10 @@ class ProcessingJobs:
     """The operations on processing jobs. A job is never deleted, so its name is taken for ever."""
 
     def __init__(self, state: SageMakerState) -> None:
-        """Works on ``state``."""
         self._state = state
         self._runs: dict[str, JobRun] = {}
 
-    def create(self, request: Request) -> dict[str, Any]:
+    def create_processing_job(self, request: Request) -> dict[str, Any]:
         """CreateProcessingJob: the job is InProgress and runs on a thread of its own."""
         check(request)
         name = request["ProcessingJobName"]
@@ -219,12 +228,11 @@ class ProcessingJobs:
         spawn_background(self._run, job, run, thread_name=f"processing-{name}")
         return {"ProcessingJobArn": job.arn}
 
-    def describe(self, request: Request) -> dict[str, Any]:
-        """DescribeProcessingJob."""
+    def describe_processing_job(self, request: Request) -> dict[str, Any]:
         with self._state.changed:
             return self._get(request).describe()
 
-    def stop(self, request: Request) -> None:
+    def stop_processing_job(self, request: Request) -> None:
         """StopProcessingJob: asks the entrypoint to end."""
         with self._state.changed:
             job = self._get(request)

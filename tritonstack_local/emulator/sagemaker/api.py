@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
+import types
 from typing import Any
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack_local.emulator.iam.service_calls import names
+from tritonstack_local.emulator.iam.service_calls import key_arn, names
+from tritonstack_local.emulator.processing.container import PROCESSING_JOB
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
-from tritonstack_local.emulator.processing.request import PROCESSING_JOB
 from tritonstack_local.emulator.recommender import ModelPackages, RecommendationJobs
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
-from tritonstack_local.emulator.sagemaker.execution_role import check_model_data
-from tritonstack_local.emulator.sagemaker.fleets import check_weights
+from tritonstack_local.emulator.sagemaker.fleets import check_model_data, check_weights
 from tritonstack_local.emulator.sagemaker.records import (
     ENDPOINT,
     ENDPOINT_CONFIG,
@@ -23,7 +23,7 @@ from tritonstack_local.emulator.sagemaker.records import (
     refused,
 )
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, Tags, listing, store
-from tritonstack_local.emulator.services import JsonService, Operation
+from tritonstack_local.emulator.services import JsonService
 
 Request = dict[str, Any]
 
@@ -32,10 +32,9 @@ class Models:
     """The operations on models."""
 
     def __init__(self, state: SageMakerState) -> None:
-        """Works on ``state``."""
         self._state = state
 
-    def create(self, request: Request) -> dict[str, Any]:
+    def create_model(self, request: Request) -> dict[str, Any]:
         """CreateModel: one container with an image, and a role to assume."""
         for member in ("PrimaryContainer", "ExecutionRoleArn"):
             if member not in request:
@@ -53,12 +52,11 @@ class Models:
             store(self._state, record.arn, request.get("Tags", []))
         return {"ModelArn": record.arn}
 
-    def describe(self, request: Request) -> dict[str, Any]:
-        """DescribeModel."""
+    def describe_model(self, request: Request) -> dict[str, Any]:
         record = self._state.models.get(request["ModelName"])
         return {"EnableNetworkIsolation": False, **_kept(record), "ModelArn": record.arn}
 
-    def delete(self, request: Request) -> None:
+    def delete_model(self, request: Request) -> None:
         """DeleteModel: "deletes only the model entry"; an endpoint that uses it goes on (API reference)."""
         with self._state.changed:
             record = self._state.models.remove(request["ModelName"])
@@ -83,11 +81,10 @@ class EndpointConfigs:
     """The operations on endpoint configs."""
 
     def __init__(self, state: SageMakerState) -> None:
-        """Works on ``state``."""
         self._state = state
-        names.config_of = lambda name: found.request if (found := state.endpoint_configs.find(name)) else None
+        names["volume_key"] = self._volume_key
 
-    def create(self, request: Request) -> dict[str, Any]:
+    def create_endpoint_config(self, request: Request) -> dict[str, Any]:
         """CreateEndpointConfig: variants with instances, each of a model that exists."""
         name = request["EndpointConfigName"]
         record = Record(name=name, arn=ENDPOINT_CONFIG.arn(name), request=request)
@@ -98,6 +95,10 @@ class EndpointConfigs:
             self._state.endpoint_configs.add(record)
             store(self._state, record.arn, request.get("Tags", []))
         return {"EndpointConfigArn": record.arn}
+
+    def _volume_key(self, name: str) -> str | None:
+        config = self._state.endpoint_configs.find(name)
+        return key_arn(config.request["KmsKeyId"]) if config is not None and "KmsKeyId" in config.request else None
 
     def _check_variants(self, variants: list[dict[str, Any]]) -> None:
         names = [variant["VariantName"] for variant in variants]
@@ -119,14 +120,13 @@ class EndpointConfigs:
             raise RefusedError("ValidationException", sentence, source="github.com/mlflow/mlflow/pull/6486")
         check_weights([variant.get("InitialVariantWeight", 1.0) for variant in variants], "CreateEndpointConfig")
 
-    def describe(self, request: Request) -> dict[str, Any]:
-        """DescribeEndpointConfig."""
+    def describe_endpoint_config(self, request: Request) -> dict[str, Any]:
         record = self._state.endpoint_configs.get(request["EndpointConfigName"])
         kept = _kept(record)
         kept["MetricsConfig"] = METRICS_DEFAULTS | kept.get("MetricsConfig", {})
         return {**kept, "EndpointConfigArn": record.arn}
 
-    def delete(self, request: Request) -> None:
+    def delete_endpoint_config(self, request: Request) -> None:
         """DeleteEndpointConfig: one that is in use goes, too, and the endpoint serves on.
 
         "You must not delete an EndpointConfig in use by an endpoint that is live" (API reference) is advice: the same
@@ -165,47 +165,22 @@ def _check_key(request: Request) -> None:
 
 def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: ProcessingJobs) -> JsonService:
     """SageMaker as far as hosting, processing and Inference Recommender go."""
-    models, configs, tagging = Models(state), EndpointConfigs(state), Tags(state)
     packages = ModelPackages(state)
-    recommendations = RecommendationJobs(state, packages)
-    operations: dict[str, Operation] = {
-        "CreateModel": models.create,
-        "DescribeModel": models.describe,
-        "DeleteModel": models.delete,
-        "ListModels": lambda request: listing(MODEL, state.models, request),
-        "CreateEndpointConfig": configs.create,
-        "DescribeEndpointConfig": configs.describe,
-        "DeleteEndpointConfig": configs.delete,
-        "ListEndpointConfigs": lambda request: listing(ENDPOINT_CONFIG, state.endpoint_configs, request),
-        "CreateEndpoint": endpoints.create,
-        "UpdateEndpoint": endpoints.update,
-        "UpdateEndpointWeightsAndCapacities": endpoints.scale,
-        "DescribeEndpoint": endpoints.describe,
-        "DeleteEndpoint": endpoints.delete,
-        "ListEndpoints": lambda request: listing(ENDPOINT, state.endpoints, request),
-        "CreateProcessingJob": jobs.create,
-        "DescribeProcessingJob": jobs.describe,
-        "StopProcessingJob": jobs.stop,
-        "ListProcessingJobs": lambda request: listing(PROCESSING_JOB, state.processing_jobs, request),
-        "CreateModelPackageGroup": packages.create_group,
-        "DescribeModelPackageGroup": packages.describe_group,
-        "DeleteModelPackageGroup": packages.delete_group,
-        "CreateModelPackage": packages.create,
-        "DescribeModelPackage": packages.describe,
-        "DeleteModelPackage": packages.delete,
-        "ListModelPackages": packages.list,
-        "CreateInferenceRecommendationsJob": recommendations.create,
-        "DescribeInferenceRecommendationsJob": recommendations.describe,
-        "StopInferenceRecommendationsJob": recommendations.stop,
-        "AddTags": tagging.add,
-        "DeleteTags": tagging.delete,
-        "ListTags": tagging.list,
-    }
+    lists = types.SimpleNamespace(
+        list_models=lambda request: listing(MODEL, state.models, request),
+        list_endpoint_configs=lambda request: listing(ENDPOINT_CONFIG, state.endpoint_configs, request),
+        list_endpoints=lambda request: listing(ENDPOINT, state.endpoints, request),
+        list_processing_jobs=lambda request: listing(PROCESSING_JOB, state.processing_jobs, request),
+    )
+    owners = (
+        Models(state),
+        EndpointConfigs(state),
+        endpoints,
+        jobs,
+        packages,
+        RecommendationJobs(state, packages),
+        Tags(state),
+        lists,
+    )
 
-    def forget() -> None:
-        jobs.end_all()
-        recommendations.clear()
-        packages.clear()
-        state.clear()
-
-    return JsonService(service="sagemaker", target_prefix="SageMaker", operations=operations, forget=forget)
+    return JsonService(*owners, service="sagemaker", target_prefix="SageMaker")

@@ -166,17 +166,19 @@ class Deployment:
         """``PendingDeploymentSummary``; CurrentInstanceCount is what takes calls, as in the guide's events."""
         return {
             "EndpointConfigName": self.config_name,
-            "ProductionVariants": [self._pending(variant) for variant in self.variants],
+            "ProductionVariants": [
+                {
+                    **variant,
+                    "CurrentInstanceCount": self._active(variant["DesiredInstanceCount"]),
+                    "VariantStatus": [{"Status": self.stage, "StartTime": self.stage_started}],
+                }
+                for variant in self.variants
+            ],
             "StartTime": self.started,
         }
 
-    def _pending(self, variant: dict[str, Any]) -> dict[str, Any]:
-        status = {"Status": self.stage, "StartTime": self.stage_started}
-        return {**variant, "CurrentInstanceCount": self._active(variant), "VariantStatus": [status]}
-
-    def _active(self, variant: dict[str, Any]) -> int:
-        """Instances of a variant that take calls. The steps are counted on the first variant, others go along."""
-        total: int = variant["DesiredInstanceCount"]
+    def _active(self, total: int) -> int:
+        """Instances of ``total`` that take calls. The steps are counted on the first variant, others go along."""
         if self.step is None or self.guardrails is None:
             return 0
         return min(total, -(-total * self.step.instances // self.guardrails.count))

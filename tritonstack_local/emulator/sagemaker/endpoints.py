@@ -2,74 +2,37 @@
 
 from __future__ import annotations
 
-import contextvars
 import hashlib
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from ministack.core.responses import request_scope
+
 from tritonstack_local import REGION
-from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.cloudwatch.alarm_evaluator import find
 from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, guardrails
-from tritonstack_local.emulator.sagemaker.execution_role import fleet_refusal
 from tritonstack_local.emulator.sagemaker.fleets import (
     Instances,
     check_same_variants,
     check_scaled,
     check_weights,
+    fleet_refusal,
     scale,
 )
 from tritonstack_local.emulator.sagemaker.records import ENDPOINT, refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
-from tritonstack_local.emulator.services import call
 
-_BAKING_LOOK_SECONDS = 0.1
-"""How often rollback alarms are read; CloudWatch announces no change."""
 logger = logging.getLogger("tritonstack.emulator")
-
-
-class Baking:
-    """One thread for each deployment with guardrails, from its beginning to its end."""
-
-    def __init__(self, state: SageMakerState) -> None:
-        """Moves the deployments of ``state``; is woken when the clock is moved."""
-        self._state = state
-        clock.on_advance(self._wake)
-
-    def watch(self, record: EndpointRecord, deployment: Deployment) -> None:
-        """Watch from now on, in the account and region of the calling context."""
-        context = contextvars.copy_context()
-        threading.Thread(
-            target=context.run, args=(self._run, record, deployment), name=f"bake {record.name}", daemon=True
-        ).start()
-
-    def _run(self, record: EndpointRecord, deployment: Deployment) -> None:
-        alarms = deployment.guardrails.alarms if deployment.guardrails else ()
-        while True:
-            broken = broken_alarm(alarms)  # without the lock: the answer comes over the loop, which may wait for it
-            with self._state.changed:
-                if record.pending is not deployment or not self._known(record):
-                    return
-                if advance(record, deployment, broken=broken):
-                    self._state.changed.notify_all()
-                else:
-                    self._state.changed.wait(_BAKING_LOOK_SECONDS)
-
-    def _known(self, record: EndpointRecord) -> bool:
-        return any(one is record for one in self._state.endpoints.everywhere())
-
-    def _wake(self) -> None:
-        with self._state.changed:
-            self._state.changed.notify_all()
 
 
 def advance(record: EndpointRecord, deployment: Deployment, *, broken: str | None) -> bool:
     """Take the deployment to where it should be by now. Whether anything changed."""
     if broken is not None and deployment.step is not None:
-        take_back(record, broken)
+        # Every call goes to the old fleet again, and the new one ends.
+        logger.warning("%s: the deployment is rolled back: %s", record.name, broken)
+        record.fail(f"{broken} The endpoint was rolled back to {record.config_name}.")
     elif deployment.baking and deployment.baked:
         if deployment.at_last_step:
             record.succeed()
@@ -80,25 +43,10 @@ def advance(record: EndpointRecord, deployment: Deployment, *, broken: str | Non
     return True
 
 
-def take_back(record: EndpointRecord, reason: str) -> None:
-    """Every call goes to the old fleet again, and the new one ends."""
-    logger.warning("%s: the deployment is rolled back: %s", record.name, reason)
-    record.fail(f"{reason} The endpoint was rolled back to {record.config_name}.")
-
-
 def broken_alarm(names: Sequence[str]) -> str | None:
     """A sentence about the alarms that are in ALARM or missing; None where all is well."""
-    if not names:
-        return None
-    try:
-        wanted = {"AlarmNames": list(names), "AlarmTypes": ["MetricAlarm", "CompositeAlarm"]}
-        found = call("cloudwatch", "DescribeAlarms", wanted)
-    except (RefusedError, TimeoutError) as error:
-        return f"The alarms could not be read: {error}."
-    states = {
-        a["AlarmName"]: a["StateValue"] for kind in ("MetricAlarms", "CompositeAlarms") for a in found.get(kind, [])
-    }
-    missing = [name for name in names if name not in states]
+    states = {name: (find(name) or {}).get("StateValue") for name in names}
+    missing = [name for name in names if states[name] is None]
     if missing:
         return f"There is no alarm {', '.join(missing)}."
     firing = [name for name in names if states[name] == "ALARM"]
@@ -116,14 +64,12 @@ class Endpoints:
     """The operations on endpoints."""
 
     def __init__(self, state: SageMakerState) -> None:
-        """Works on ``state``."""
         self._state = state
-        self._baking = Baking(state)
         self.instances = Instances(state)
         self.silently_back: Callable[[str], bool] = lambda _name: False
-        """Whether an endpoint's update is to be rolled back without a word (``faults``)."""
+        """Whether an endpoint's update is to be rolled back without a word (``gateway.Faults``)."""
 
-    def create(self, request: Request) -> dict[str, Any]:
+    def create_endpoint(self, request: Request) -> dict[str, Any]:
         """CreateEndpoint: the endpoint is Creating until its fleet is reported."""
         name = request["EndpointName"]
         with self._state.changed:
@@ -136,7 +82,7 @@ class Endpoints:
             self._deploy(record, deployment, status="Creating")
         return {"EndpointArn": record.arn}
 
-    def update(self, request: Request) -> dict[str, Any]:
+    def update_endpoint(self, request: Request) -> dict[str, Any]:
         """UpdateEndpoint: only of an endpoint InService; the old fleet serves until the new one is reported.
 
         "DeleteEndpoint is the only operation that can be performed on a failed endpoint" (DescribeEndpoint). The old
@@ -155,6 +101,19 @@ class Endpoints:
             self.instances.check_limit(request["EndpointConfigName"], "UpdateEndpoint")
             self._deploy(record, self._planned(record, request, status="Updating"), status="Updating")
         return {"EndpointArn": record.arn}
+
+    def bake(self) -> None:
+        """Take deployments with guardrails to where they should be by now; called after each look at the alarms."""
+        for record in self._state.endpoints.everywhere():
+            deployment = record.pending
+            if deployment is None or deployment.guardrails is None:
+                continue
+            region, account = record.arn.split(":")[3:5]
+            with request_scope(account, region):
+                broken = broken_alarm(deployment.guardrails.alarms)
+            with self._state.changed:
+                if record.pending is deployment and advance(record, deployment, broken=broken):
+                    self._state.changed.notify_all()
 
     def _planned(self, record: EndpointRecord, request: Request, *, status: str) -> Deployment:
         """The deployment of a request. Raises RefusedError: SageMaker would refuse it; nothing is changed yet."""
@@ -187,8 +146,6 @@ class Endpoints:
         elif alone:
             logger.warning("%s: InService at once, NO CONTAINER WAS STARTED (%s)", record.name, alone)
             record.succeed()
-        elif deployment.guardrails is not None:
-            self._baking.watch(record, deployment)
         self._state.changed.notify_all()
 
     def _without_container(self, record: EndpointRecord) -> str:
@@ -201,6 +158,7 @@ class Endpoints:
     def _variant(self, variant: dict[str, Any], record: EndpointRecord, request: Request) -> dict[str, Any]:
         """A variant as DescribeEndpoint shows it; an update may retain the count and weight of the same variant."""
         count, weight = variant.get("InitialInstanceCount", 1), variant.get("InitialVariantWeight", 1.0)
+        image = self._state.models.get(variant["ModelName"]).request["PrimaryContainer"]["Image"]
         before = next((v for v in record.variants if v["VariantName"] == variant["VariantName"]), None)
         if before and request.get("RetainAllVariantProperties"):
             excluded = {x["VariantPropertyType"] for x in request.get("ExcludeRetainedVariantProperties", [])}
@@ -212,19 +170,15 @@ class Endpoints:
             "DesiredInstanceCount": count,
             "CurrentWeight": weight,
             "DesiredWeight": weight,
-            "DeployedImages": self._images(variant),
+            "DeployedImages": [{"SpecifiedImage": image, "ResolvedImage": image}],
         }
         return {**shown, **({"RoutingConfig": variant["RoutingConfig"]} if "RoutingConfig" in variant else {})}
 
-    def _images(self, variant: dict[str, Any]) -> list[dict[str, Any]]:
-        image = self._state.models.get(variant["ModelName"]).request["PrimaryContainer"]["Image"]
-        return [{"SpecifiedImage": image, "ResolvedImage": image}]
-
-    def describe(self, request: Request) -> dict[str, Any]:
+    def describe_endpoint(self, request: Request) -> dict[str, Any]:
         """DescribeEndpoint, with ``PendingDeploymentSummary`` while a deployment is in progress."""
         return self._state.endpoints.get(request["EndpointName"]).describe()
 
-    def scale(self, request: Request) -> dict[str, Any]:
+    def update_endpoint_weights_and_capacities(self, request: Request) -> dict[str, Any]:
         """UpdateEndpointWeightsAndCapacities: called by Application Auto Scaling and for manual scaling.
 
         Where AWS has no instances the endpoint keeps its instances, with a FailureReason (UNVERIFIED:
@@ -251,7 +205,7 @@ class Endpoints:
         counts = [(each["VariantName"], each.get("DesiredInstanceCount", 0)) for each in wanted]
         return {name: max(0, count - now.get(name, count)) for name, count in counts}
 
-    def delete(self, request: Request) -> None:
+    def delete_endpoint(self, request: Request) -> None:
         """DeleteEndpoint: at once; refused while a deployment is in progress, as SageMaker refuses it."""
         with self._state.changed:
             record = self._state.endpoints.get(request["EndpointName"])
@@ -267,14 +221,8 @@ class Endpoints:
         """Apply a report of the runtime on a new fleet; None where no deployment awaits it.
 
         The report names no account and region: endpoints of that name with that pending config are meant, wherever.
-
-        Args:
-            endpoint: its name.
-            config: the new fleet's.
-            outcome: ``in_service``: the fleet is up. ``shifted``: it takes the calls of ``instances`` instances.
-                ``failed``: it cannot be started.
-            reason: why it failed.
-            instances: see above.
+        ``in_service``: the fleet is up. ``shifted``: it takes the calls of ``instances`` instances. ``failed``: it
+        cannot be started, for a ``reason``.
         """
         with self._state.changed:
             meant = [record for record in self._state.endpoints.everywhere() if _deploys(record, endpoint, config)]

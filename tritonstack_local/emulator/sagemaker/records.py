@@ -63,7 +63,6 @@ class Records(Generic[R]):
     """All records of one kind. Methods see the request's account and region, but for ``everywhere``."""
 
     def __init__(self, kind: Kind) -> None:
-        """Starts empty."""
         self.kind = kind
         self._stored = AccountRegionScopedDict()
 
@@ -98,7 +97,6 @@ class Records(Generic[R]):
         return record
 
     def by_arn(self, arn: str) -> R | None:
-        """The record with that ARN."""
         return next((record for record in self if record.arn == arn), None)
 
     def __iter__(self) -> Iterator[R]:
@@ -108,10 +106,6 @@ class Records(Generic[R]):
     def everywhere(self) -> list[R]:
         """The records of every account and region."""
         return list(self._stored.all_values())
-
-    def clear(self) -> None:
-        """Forget all, everywhere."""
-        self._stored.clear()
 
 
 def check_execution_role(arn: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tritonstack_local.emulator.iam.resource_policies import own_tags
-from tritonstack_local.emulator.processing.request import PROCESSING_JOB, ProcessingJob
+from tritonstack_local.emulator.processing.container import PROCESSING_JOB, ProcessingJob
 from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord
 from tritonstack_local.emulator.sagemaker.records import (
     ENDPOINT,
@@ -42,14 +42,6 @@ class SageMakerState:
         # and to forget those of an endpoint that is deleted.
         self.scaled_variants: Callable[[str], frozenset[str]] = lambda _endpoint: frozenset()
         self.forget_scaled: Callable[[str], None] = lambda _endpoint: None
-
-    def clear(self) -> None:
-        """Forget everything."""
-        with self.changed:
-            for records in (self.models, self.endpoint_configs, self.endpoints, self.processing_jobs):
-                records.clear()
-            self.tags.clear()
-            self.changed.notify_all()
 
 
 Request = dict[str, Any]
@@ -112,10 +104,9 @@ class Tags:
     """The operations on tags, of whatever has an ARN."""
 
     def __init__(self, state: SageMakerState) -> None:
-        """Works on ``state``."""
         self._state = state
 
-    def add(self, request: Request) -> dict[str, Any]:
+    def add_tags(self, request: Request) -> dict[str, Any]:
         """AddTags: adds or overwrites; answers with all tags."""
         with self._state.changed:
             own = self._of(request["ResourceArn"])
@@ -125,14 +116,13 @@ class Tags:
             own.update(merged)
             return {"Tags": _pairs(own)}
 
-    def delete(self, request: Request) -> None:
-        """DeleteTags."""
+    def delete_tags(self, request: Request) -> None:
         with self._state.changed:
             own = self._of(request["ResourceArn"])
             for key in request["TagKeys"]:
                 own.pop(key, None)
 
-    def list(self, request: Request) -> dict[str, Any]:
+    def list_tags(self, request: Request) -> dict[str, Any]:
         """ListTags: always one page, since fifty is the most there can be and the least a page holds."""
         return {"Tags": _pairs(self._of(request["ResourceArn"]))}
 

@@ -1,11 +1,9 @@
-"""Metric math and statistics: the tables of CloudWatch's user guide, and numbers worked out by hand."""
+"""Metric math: the tables of CloudWatch's user guide, and numbers worked out by hand."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,14 +14,13 @@ from hypothesis import strategies as st
 from tests.cases import cases
 from tritonstack_local.emulator.cloudwatch.metric_math import (
     ExpressionError,
-    Sample,
     Series,
     Span,
     Value,
+    check_statistic,
     evaluate,
     names,
     parse,
-    statistic,
 )
 
 START, PERIOD = 1_700_000_040, 60
@@ -125,49 +122,8 @@ def test_every_expression_of_the_published_alarms_and_dashboards_is_read() -> No
 
 # --- Statistics ---
 
-many = st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 5)), min_size=1, max_size=20)
-
-
-def sample(value: float, count: float = 1) -> Sample:
-    """A value, written so often."""
-    return Sample(time=0, unit="None", count=count, total=value * count, low=value, high=value)
-
-
-SET = Sample(time=0, unit="None", count=10, total=50, low=1, high=9)
-
-
-@pytest.mark.parametrize(
-    ("name", "samples", "expected"),
-    [
-        ("SampleCount", [sample(20, 2), SET], 12),
-        ("Sum", [sample(20, 2), SET], 90),
-        ("Average", [sample(20, 2), SET], 7.5),
-        ("Minimum", [sample(20, 2), SET], 1),
-        ("Maximum", [sample(20, 2), SET], 20),
-        ("p0", [sample(3), sample(1), sample(2)], 1),
-        ("p50", [sample(3), sample(1), sample(2)], 2),
-        ("p100", [sample(3), sample(1), sample(2)], 3),
-        ("p99", [Sample(time=0, unit="None", count=3, total=12, low=4, high=4)], 4),
-        # Sets of different values, and negative values, have no percentile.
-        ("p99", [SET], None),
-        ("p99", [sample(1), SET], None),
-        ("p99", [sample(-1)], None),
-    ],
-)
-def test_statistics_of_values_and_sets(name: str, samples: list[Sample], expected: float | None) -> None:
-    assert statistic(name)(samples) == expected
-
-
-@given(many, st.integers(1, 99))
-def test_a_percentile_is_that_of_every_value_written_out(values: list[tuple[int, int]], percent: int) -> None:
-    written = sorted(float(value) for value, count in values for _ in range(count))
-    found = statistic(f"p{percent}")([sample(value, count) for value, count in values])
-    wanted = statistics.quantiles(written, n=100, method="inclusive")[percent - 1] if len(written) > 1 else written[0]
-    assert found is not None
-    assert math.isclose(found, wanted, abs_tol=1e-9)
-
 
 @pytest.mark.parametrize("name", ["Median", "p101", "P99", "TM(10%:90%)", "tm99"])
 def test_other_statistics_are_refused_by_name(name: str) -> None:
     with pytest.raises(ExpressionError, match="not in the local AWS"):
-        statistic(name)
+        check_statistic(name)
