@@ -68,12 +68,17 @@ def write(project: Project, **endpoint: Any) -> None:
     project.write(f"environments/{NAME}.yaml", text.replace("SETTINGS", lines))
 
 
-def deploy(archive: Path, project: Project, aws: LocalAws) -> None:
-    """Deploy what an archive holds as its version deployed it, and leave the user's files in the project."""
+def unpack(archive: Path, project: Project) -> Path:
+    """Leave the user's files in the project; the folder there with all that the archive holds."""
     folder = project.root / archive.name.removesuffix(".tar.xz")
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
     shutil.copytree(folder / "project", project.root, dirs_exist_ok=True)
+    return folder
+
+
+def deploy(folder: Path, project: Project, aws: LocalAws) -> None:
+    """Deploy what an unpacked archive holds as its version deployed it."""
     _cdk(project, aws, "bootstrap", "aws://123456789012/us-east-1", folder=folder)
     _deploy(project, aws, folder / "assembly", "artifacts")
     name = artifact_parameter(environment=NAME, value="bucket-name")
@@ -83,6 +88,11 @@ def deploy(archive: Path, project: Project, aws: LocalAws) -> None:
         aws.client("s3").put_object(Bucket=bucket, Key=key, Body=content, Metadata=metadata)
     for stack in ("builds", "observability"):  # what serves comes with what watches it
         _deploy(project, aws, folder / "assembly", stack)
+
+
+def destroy(assembly: Path, project: Project, aws: LocalAws) -> None:
+    """Destroy every stack of an assembly of the environment."""
+    _cdk(project, aws, "destroy", "--app", str(assembly), "--force", f"{NAME}/*", folder=project.root)
 
 
 def _deploy(project: Project, aws: LocalAws, assembly: Path, stack: str) -> None:
@@ -96,11 +106,11 @@ def _cdk(project: Project, aws: LocalAws, *arguments: str, folder: Path) -> None
     project.execute(["env", "-C", str(folder), *command], variables=aws.variables(), timeout=300)
 
 
-def freeze() -> Path:
+def freeze(into: Path = PREVIOUS) -> Path:
     """Deploy the environment with this product and keep all that a deployment needs; the new archive."""
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, text=True).strip()
     version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
-    target = PREVIOUS / f"{version}-{commit}.tar.xz"
+    target = into / f"{version}-{commit}.tar.xz"
     with tempfile.TemporaryDirectory() as temporary:
         project = Project(Path(temporary))
         shutil.copytree(REPOSITORY / "requirements", project.root / "requirements")

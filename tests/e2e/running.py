@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from typing import Any
 
 import psutil
@@ -21,10 +22,15 @@ END_SECONDS = 20.0
 
 
 @contextmanager
-def running(project: Project, *options: str) -> Iterator[LocalAws]:
+def running(project: Project, *options: str, denied: Collection[str] = ()) -> Iterator[LocalAws]:
     """A local AWS on free ports; at the end it is stopped, and none of its processes may be left.
 
-    ``options``: of ``local up``.
+    Nothing may have been denied by then: so a right that a role lacks fails the test, also where nobody looked.
+
+    Args:
+        project: whose state it is.
+        options: of ``local up``.
+        denied: patterns of actions that may be denied.
     """
     with guarded(project):
         project.run("local", "up", "--port", "0", "--runtime-port", "0", *options)
@@ -33,6 +39,12 @@ def running(project: Project, *options: str) -> Iterator[LocalAws]:
         family = list(roots)
         try:
             yield aws
+            lacking = [
+                each["message"]
+                for each in aws.iam()["denials"]
+                if not any(fnmatchcase(each["action"], pattern) for pattern in denied)
+            ]
+            assert not lacking, "\n".join(lacking)
             family += [child for root in roots for child in root.children(recursive=True)]
         finally:
             project.run("local", "down")

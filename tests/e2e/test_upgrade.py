@@ -12,10 +12,9 @@ import pytest
 
 from tests.e2e.calls import invoke, target_model
 from tests.e2e.deployments import aws_fails
-from tests.e2e.previous import ENDPOINT, MODEL, NAME, PREVIOUS, deploy, write
+from tests.e2e.previous import ENDPOINT, MODEL, NAME, PREVIOUS, deploy, destroy, unpack, write
 from tests.e2e.project import REPOSITORY, Project
 from tests.e2e.running import running
-from tritonstack.paths import cdk_program
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
@@ -99,7 +98,7 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     # Application Auto Scaling tests its scaling function's rights with a name that the role then did not cover, so that
     # this version's deployment fails where permissions are enforced.
     with running(project, *(["--no-iam"] if archive.name == "0.1.0-00b180d.tar.xz" else [])) as aws:
-        deploy(archive, project, aws)
+        deploy(unpack(archive, project), project, aws)
         yield Upgraded(project, aws)
 
 
@@ -151,10 +150,6 @@ def test_an_update_by_this_version_replaces_nothing_that_lasts_and_everything_an
 
 def test_the_updated_environment_is_destroyed_and_its_bucket_emptied(upgraded: Upgraded) -> None:
     assembly = upgraded.project.root / ".local" / "cdk.out" / NAME
-    upgraded.project.execute(
-        [str(cdk_program()), "destroy", "--app", str(assembly), "--force", "--no-notices", f"{NAME}/*"],
-        variables=upgraded.aws.variables(),
-        timeout=300,
-    )
+    destroy(assembly, upgraded.project, upgraded.aws)
     assert upgraded.resources() == {}
     assert not [one for one in upgraded.aws.client("s3").list_buckets()["Buckets"] if one["Name"].startswith(NAME)]

@@ -163,7 +163,11 @@ def test_an_endpoint_runs_under_a_role_of_ones_own_and_the_local_aws_builds_no_i
         example.deploy("guest/*")
     trust = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
-    local_aws.client("iam").create_role(RoleName="triton-containers", Path="/team/", AssumeRolePolicyDocument=document)
+    iam, name = local_aws.client("iam"), "triton-containers"
+    iam.create_role(RoleName=name, Path="/team/", AssumeRolePolicyDocument=document)
+    asked = ("tritonstack", "preflight", "-e", "guest", "--role-policy")
+    policies = json.loads(installed.run(*asked, folder=example.folder, variables=local_aws.variables()))
+    iam.put_role_policy(RoleName=name, PolicyName="triton", PolicyDocument=json.dumps(policies["prices"]))
     example.deploy("guest/*")
     record = local_aws.client("ssm").get_parameter(Name="/tritonstack/guest/prices/doubles")["Parameter"]["Value"]
     assert answer(local_aws, endpoint="guest-prices", file=f"doubles.{record}.tar.gz") == 6.0
