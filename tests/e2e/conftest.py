@@ -85,7 +85,7 @@ SHARED = "local"
 def local_aws(project: Project, request: pytest.FixtureRequest) -> Iterator[LocalAws]:
     """A running local AWS on free ports; after this folder's tests it is stopped, and nothing of it may be left."""
     with ExitStack() as end:
-        aws = end.enter_context(running(project))
+        aws = end.enter_context(running(project, denied=["*:assumed-role/calls-* sagemaker:DescribeEndpoint on *"]))
         request.session.stash[RUNNING] = project, aws, end
         yield aws
 

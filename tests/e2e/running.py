@@ -30,7 +30,7 @@ def running(project: Project, *options: str, denied: Collection[str] = ()) -> It
     Args:
         project: whose state it is.
         options: of ``local up``.
-        denied: patterns of actions that may be denied.
+        denied: patterns of AWS's sentences on what the tests want denied.
     """
     with guarded(project):
         project.run("local", "up", "--port", "0", "--runtime-port", "0", *options)
@@ -39,11 +39,8 @@ def running(project: Project, *options: str, denied: Collection[str] = ()) -> It
         family = list(roots)
         try:
             yield aws
-            lacking = [
-                each["message"]
-                for each in aws.iam()["denials"]
-                if not any(fnmatchcase(each["action"], pattern) for pattern in denied)
-            ]
+            sentences = [each["message"] for each in aws.iam()["denials"]]
+            lacking = [each for each in sentences if not any(fnmatchcase(each, pattern) for pattern in denied)]
             assert not lacking, "\n".join(lacking)
             family += [child for root in roots for child in root.children(recursive=True)]
         finally:
