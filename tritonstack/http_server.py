@@ -97,7 +97,7 @@ RECEIVE_SECONDS = 60.0
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_RUN = uuid.uuid4().hex[:20]
+_RUN = str(uuid.uuid4())[:23]  # what the ids of all requests of this process begin with
 
 
 def render(answer: Answer, *, request_id: str, keep_alive: bool, id_header: bytes) -> tuple[bytes, bytes]:
@@ -356,7 +356,7 @@ class Server:
     def next_request_id(self) -> str:
         """A request id, unique over all runs."""
         self._requests += 1
-        return f"{_RUN[:8]}-{_RUN[8:12]}-{_RUN[12:16]}-{_RUN[16:20]}-{self._requests:012x}"
+        return f"{_RUN}-{self._requests:012x}"
 
     async def answer(self, request: Request) -> Answer:
         """The response to a request, also where handling it fails."""

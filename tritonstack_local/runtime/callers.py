@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from botocore.exceptions import CredentialRetrievalError
@@ -86,16 +86,8 @@ class Authority:
 # --- Who may invoke ---
 
 
-class _Call(NamedTuple):
-    """What a decision is about."""
-
-    access_key: bytes
-    endpoint: str
-    target_model: bytes | None
-
-    @classmethod
-    def of(cls, request: Request, endpoint: str) -> _Call:
-        return cls(access_key_of(request), endpoint, request.headers.get(TARGET_MODEL))
+_Call = tuple[bytes, str, bytes | None]
+"""What a decision is about: access key, endpoint, TargetModel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +109,7 @@ class Callers:
 
     def allowed_at_once(self, request: Request, endpoint: str) -> bool:
         """Whether a decision that is kept lets the caller invoke; where not, ``check`` is to decide."""
-        call = _Call.of(request, endpoint)
+        call = access_key_of(request), endpoint, request.headers.get(TARGET_MODEL)
         decision = self._kept.get(call)
         if decision is None or decision.refusal is not None:
             return False
@@ -131,7 +123,7 @@ class Callers:
 
         Nothing is counted then. UNVERIFIED: no page states whether Invocations counts a request that IAM refused.
         """
-        call = _Call.of(request, endpoint)
+        call = access_key_of(request), endpoint, request.headers.get(TARGET_MODEL)
         decision = self._kept.get(call)
         if decision is None or time.monotonic() - decision.at > KEPT_SECONDS:
             decision = await asyncio.shield(self._ask(call))
@@ -164,16 +156,17 @@ class Callers:
     def _refusal(self, call: _Call) -> InvokeError | None:
         # Condition keys: service authorization reference of SageMaker, InvokeEndpoint. An endpoint's ARN has its name
         # in lower case (amazon-sagemaker-examples issue 293; philschmid/cdk-samples issue 2 for the refusal).
+        access_key, endpoint, target_model = call
         context = {
             f"{prefix}:ResourceTag/{name}": value
-            for name, value in self._tags_of(call.endpoint).items()
+            for name, value in self._tags_of(endpoint).items()
             for prefix in ("aws", "sagemaker")
         }
-        if call.target_model is not None:
-            context["sagemaker:TargetModel"] = call.target_model.decode("latin-1")
+        if target_model is not None:
+            context["sagemaker:TargetModel"] = target_model.decode("latin-1")
         return self._authority.refusal(
-            access_key=call.access_key.decode("latin-1"),
-            resource=f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/{call.endpoint.lower()}",
+            access_key=access_key.decode("latin-1"),
+            resource=f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/{endpoint.lower()}",
             context=context,
         )
 
