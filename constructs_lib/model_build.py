@@ -45,13 +45,8 @@ def _allow_archives(policy: iam.Policy, artifacts: ArtifactBucketReference) -> N
     patterns = {prefix: artifacts.objects_arn(f"{prefix}*") for prefix in reasons}
     committed = [patterns[name] for name in ("endpoints/", "manifests/", "inputs/", "timing-caches/")]
     jobs = patterns["staging/jobs/"]
-    allow(policy, "ReadFiles", ["s3:GetObject", "s3:GetObjectVersion"], [*patterns.values()])
-    allow(
-        policy,
-        "WriteFiles",
-        ["s3:AbortMultipartUpload", "s3:ListMultipartUploadParts", "s3:PutObject"],
-        [jobs, *committed],
-    )
+    allow(policy, "ReadFiles", ["s3:GetObject"], [*patterns.values()])
+    allow(policy, "WriteFiles", ["s3:AbortMultipartUpload", "s3:PutObject"], [jobs, *committed])
     allow(policy, "RemoveJobs", ["s3:DeleteObject"], [jobs])
     for prefix, reason in reasons.items():
         acknowledge_wildcard(
@@ -68,7 +63,7 @@ def allow_parameters(policy: iam.Policy, environment: str) -> None:
     allow(
         policy,
         "ReadParameters",
-        ["ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath"],
+        ["ssm:GetParameter", "ssm:GetParametersByPath"],
         [folder, values],
         wildcard="Release records and the stacks' own values, all of this environment; models and endpoints come "
         "and go, so their names are not known here. None of them is a secret.",
@@ -79,7 +74,7 @@ def allow_engine_builds(policy: iam.Policy, *, project_arn: str, log_arn: str) -
     """Allow starting, stopping and following builds of the engine project."""
     actions = ["codebuild:StartBuild", "codebuild:StopBuild", "codebuild:BatchGetBuilds"]
     allow(policy, "BuildEngines", actions, [project_arn])
-    allow(policy, "ReadEngineLog", ["logs:GetLogEvents", "logs:FilterLogEvents"], [log_arn])
+    allow(policy, "ReadEngineLog", ["logs:GetLogEvents"], [log_arn])
 
 
 PROCESSING_ACTIONS = (
@@ -127,7 +122,7 @@ def allow_engine_jobs(policy: iam.Policy, *, environment: str, role_arn: str) ->
     allow(
         policy,
         "ReadProcessingLog",
-        ["logs:GetLogEvents", "logs:DescribeLogStreams", "logs:FilterLogEvents"],
+        ["logs:GetLogEvents", "logs:DescribeLogStreams"],
         jobs.logs,
         wildcard=f"SageMaker names a stream of {aws_names.PROCESSING_JOBS} after job and machine; the pattern covers "
         f"those of the engine jobs of {environment} alone.",

@@ -223,13 +223,16 @@ def allow_key_through_s3(
     allow(policy, sid, actions, [artifacts.key_arn], conditions=through_s3)
 
 
-def allow_jobs(policy: iam.Policy, *, artifacts: ArtifactBucketReference) -> None:
-    """Allow an engine's machine to read its job and write its output, and nothing else of the bucket."""
+def allow_jobs(policy: iam.Policy, actions: Sequence[str], *, artifacts: ArtifactBucketReference) -> None:
+    """Allow an engine's machine to read its job and write its output, and nothing else of the bucket.
+
+    ``actions``: on objects, as its service asks for them.
+    """
     jobs = artifacts.objects_arn(f"{JOBS}*")
     allow(
         policy,
         "ReadAndWriteJobs",
-        ["s3:AbortMultipartUpload", "s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"],
+        actions,
         [jobs],
         wildcard=f"Each build makes folders of new names below {JOBS} for the jobs of its engines; nothing else lies "
         "there, and what does is removed after the build.",

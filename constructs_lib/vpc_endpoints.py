@@ -110,7 +110,6 @@ class VpcEndpoints(Construct):
                     "s3:GetObject",
                     "s3:GetObjectVersion",
                     "s3:ListBucket",
-                    "s3:ListMultipartUploadParts",
                     "s3:PutObject",
                 ],
                 [artifacts.bucket_arn, artifacts.objects_arn("*")],
@@ -224,7 +223,7 @@ class VpcEndpoints(Construct):
                 self._log_group(name)
                 for name in (naming.log_group(environment=environment, of="engines"), aws_names.PROCESSING_JOBS)
             ]
-            actions = ["logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"]
+            actions = ["logs:DescribeLogStreams", "logs:GetLogEvents"]
             found["logs"].append(self._own("ReadEngineLogs", actions, groups))
         return found
 

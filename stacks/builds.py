@@ -176,7 +176,8 @@ class BuildsStack(cdk.Stack):
         role, policy = service_role(
             scope, "codebuild", description=f"Builds TensorRT engines of {environment} in CodeBuild"
         )
-        allow_jobs(policy, artifacts=artifacts)
+        # CodeBuild user guide, "Allow CodeBuild to interact with other AWS services".
+        allow_jobs(policy, ["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"], artifacts=artifacts)
         allow(policy, "FindJobs", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [artifacts.bucket_arn])
         # As CodeBuild requires for a project's key, which encrypts the build's output.
         actions = ("Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey", "ReEncryptFrom", "ReEncryptTo")
@@ -239,10 +240,10 @@ class BuildsStack(cdk.Stack):
             description=f"Builds TensorRT engines of {environment} in SageMaker Processing",
         )
         key = [artifacts.key_arn]
-        allow_jobs(policy, artifacts=artifacts)
+        # Developer guide: "CreateProcessingJob API: Execution Role Permissions".
+        allow_jobs(policy, ["s3:GetObject", "s3:PutObject"], artifacts=artifacts)
         allow(policy, "UseKey", ["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], key)
-        # For the volume of an instance without disks of its own (developer guide: "CreateProcessingJob API: Execution
-        # Role Permissions").
+        # For the volume of an instance without disks of its own (the same page).
         aws_only = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
         allow(policy, "AttachEncryptedVolume", ["kms:CreateGrant"], key, conditions=aws_only)
         allow_pull(policy, images=_images(builders))
