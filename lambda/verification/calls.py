@@ -27,7 +27,9 @@ OUT_OF_MEMORY = 507
 TRANSIENT_STATUSES = frozenset({0, 404, 429, 500, 502, 503, 504, OUT_OF_MEMORY})
 """Of the container, in a ModelError: 0: no whole response; 404: unloaded in between. All others are final."""
 TRANSIENT_CODES = frozenset({"InternalFailure", "ServiceUnavailable", "InternalDependencyException"})
-MESSAGE_LENGTH = 300
+KEPT_LENGTH, REASON_LENGTH = 300, 1000
+"""Characters of a message: as kept for each model until the end, and in the reason of a failure, which must have all of
+AWS's sentence on a missing right (a response to CloudFormation holds 4096 bytes)."""
 
 
 def invoke_next(work: Work, aws: Aws, properties: Properties) -> None:
@@ -89,7 +91,7 @@ def failed(work: Work, name: str, error: ClientError | BotoCoreError, properties
     response: Mapping[str, Any] = error.response if isinstance(error, ClientError) else {}
     code, status = response.get("Error", {}).get("Code", ""), int(response.get("OriginalStatusCode") or 0)
     message = f"{status}: {response.get('OriginalMessage')}" if code == "ModelError" else str(error)
-    work.errors[name] = message[:MESSAGE_LENGTH]
+    work.errors[name] = message[:KEPT_LENGTH]
     print(json.dumps({"model": name, "failed": message}))
     work.waiting.append(name)
     if code in {"ModelNotReadyException", *THROTTLED}:
@@ -102,7 +104,7 @@ def failed(work: Work, name: str, error: ClientError | BotoCoreError, properties
         log = f"; its log: {response['LogStreamArn']}" if response.get("LogStreamArn") else ""
         raise VerificationError(
             f"model {name} does not respond to its sample request ({attempts} of {ATTEMPTS} requests failed): "
-            f"{work.errors[name]}{log}"
+            f"{message[:REASON_LENGTH]}{log}"
         )
     time.sleep(FIRST_PAUSE_SECONDS * 3.0 ** (attempts - 1))
 

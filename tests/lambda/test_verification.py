@@ -194,6 +194,14 @@ def test_what_cannot_pass_fails_at_once(world: Any, failure: Any) -> None:
     assert len(world.called) == 1
 
 
+def test_a_refusal_is_in_the_reason_with_the_missing_action_at_the_end_of_its_sentence(world: Any) -> None:
+    role = f"arn:aws:sts::123456789012:assumed-role/{'r' * 64}/{'f' * 64}"
+    sentence = f"User: {role} is not authorized to perform: sagemaker:InvokeEndpoint on resource: {'e' * 128}"
+    world.publish({"bert": A})
+    world.aws.script[f"bert.{A}.tar.gz"] = [worlds.refused("AccessDeniedException", 403, sentence)]
+    assert sentence in world.create({"bert": A})[1]
+
+
 def test_after_a_507_what_was_not_called_yet_stays_cold_and_the_rest_is_finished(world: Any) -> None:
     models = {"bert": A, "huge": A, "resnet": A}
     world.publish(models)

@@ -53,9 +53,9 @@ def model_error(status: int, message: str = "the container's words") -> Call:
     return lambda: fakes.refusal("ModelError", "see the log", status=424, **members)
 
 
-def refused(code: str, status: int = 400) -> Call:
+def refused(code: str, status: int = 400, message: str = "SageMaker's words") -> Call:
     """Any other error of InvokeEndpoint."""
-    return lambda: fakes.refusal(code, "SageMaker's words", status=status)
+    return lambda: fakes.refusal(code, message, status=status)
 
 
 def raises(error: Exception) -> Call:
