@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from tests.e2e.calls import invoke, target_model
@@ -39,7 +40,9 @@ def fleet_of(aws: LocalAws) -> dict[str, Any]:
 def test_each_call_ends_in_time_with_sagemakers_error_or_by_the_clients_retry_right_and_no_process_stays(
     deployed: LocalAws,
 ) -> None:
-    plain, ours = deployed.client("sagemaker-runtime"), ModelClient(environment="local", session=deployed.session())
+    # boto3's own retries could outlast the time without a container, and nobody would see an error.
+    plain = deployed.client("sagemaker-runtime", config=Config(retries={"total_max_attempts": 1}))
+    ours = ModelClient(environment="local", session=deployed.session())
     target = target_model(deployed, endpoint="memory", model="fits")
     stop = threading.Event()
     seen: list[str] = []
