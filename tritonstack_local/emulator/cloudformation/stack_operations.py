@@ -133,7 +133,7 @@ def _install_failed_rollbacks() -> None:
             raise RuntimeError(_REASON)
         try:
             await revert(stack_id, stack_name, *rest)
-        except Exception:
+        except Exception:  # whatever it is, the rollback has failed
             _failed.add(stack_name)
             raise
 

@@ -326,7 +326,8 @@ def unpack(content: bytes, key: str, target: Path) -> None:
                 path = Path(archive.extract(entry, target))
                 if mode & 0o111 and path.is_file():
                     path.chmod(0o755)
-    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, IndexError) as error:  # the last: no name
+    # zipfile's last three: a compression that it lacks, a file under a password, an entry without a name.
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, IndexError) as error:
         raise PhaseError("CLIENT_ERROR", f"{key} cannot be unpacked as a ZIP file: {error}") from error
 
 
