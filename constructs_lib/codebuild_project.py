@@ -195,7 +195,7 @@ def cpu_project(
     if own_image is not None:
         allow_pull(policy, images=[own_image])
     if network is not None:
-        allow_network(policy, network=network, service="codebuild")
+        allow_network(policy, network=network, of="codebuild")
     if own_image is not None or network is not None:
         acknowledge_nameless(policy)
     if hub is not None and hub.parameters:

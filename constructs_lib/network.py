@@ -48,8 +48,13 @@ class ClosedGroup(Construct):
         of: str,
         s3_prefix_list_id: str,
         internet: bool = False,
+        ranges: Sequence[str] = (),
     ) -> None:
-        """Make the group. ``of``: whose machines they are; ``internet``: also HTTPS there, through a NAT gateway."""
+        """Make the group.
+
+        ``of``: whose machines they are; ``internet``: also HTTPS there, through a NAT gateway; ``ranges``: everything
+        to these IPv4 ranges.
+        """
         super().__init__(scope, construct_id)
         to_s3 = ec2.CfnSecurityGroup.EgressProperty(
             **HTTPS, destination_prefix_list_id=s3_prefix_list_id, description="S3, through its gateway endpoint"
@@ -57,12 +62,16 @@ class ClosedGroup(Construct):
         to_internet = ec2.CfnSecurityGroup.EgressProperty(
             **HTTPS, cidr_ip=INTERNET, description="The package index, through a NAT gateway"
         )
+        to_ranges = [
+            ec2.CfnSecurityGroup.EgressProperty(ip_protocol="-1", cidr_ip=each, description="Load tests: the subnets")
+            for each in ranges
+        ]
         group = ec2.CfnSecurityGroup(
             self,
             "Group",
             vpc_id=vpc_id,
             group_description=f"{of}: HTTPS out, nothing in",
-            security_group_egress=[to_s3, to_internet] if internet else [to_s3],
+            security_group_egress=[to_s3, *([to_internet] if internet else []), *to_ranges],
         )
         self.group_id: str = group.attr_group_id
 
@@ -136,15 +145,18 @@ class CreatedVpc(Construct):
         if nat:
             self._way_out(sorted(zones), each=nat == "each")
 
+    def range_of(self, zone: str, *, kind: Literal["Private", "Public"] = "Private") -> str:
+        """The addresses of a zone's subnet."""
+        return str(self._blocks[ord(zone[-1]) - ord("a") + (0 if kind == "Private" else BLOCKS // 2)])
+
     def _subnet(self, zone: str, kind: Literal["Private", "Public"]) -> tuple[ec2.CfnSubnet, ec2.CfnRouteTable]:
-        block = self._blocks[ord(zone[-1]) - ord("a") + (0 if kind == "Private" else BLOCKS // 2)]
         name = f"{kind}-{zone}"
         subnet = ec2.CfnSubnet(
             self,
             f"{name}-Subnet",
             vpc_id=self.vpc.ref,
             availability_zone=zone,
-            cidr_block=str(block),
+            cidr_block=self.range_of(zone, kind=kind),
             map_public_ip_on_launch=False,
         )
         cdk.Tags.of(subnet).add("Name", f"{self.node.path}/{name}")
@@ -247,7 +259,8 @@ class Network(Construct):
         created = CreatedVpc(self, "Created", cidr=made.cidr, zones=made.zones, nat=made.nat)
         self._log_flows(created.vpc.ref, days=made.flow_log_days)
         subnets = {zone: subnet.ref for zone, subnet in created.subnets.items()}
-        groups = self._closed_groups(self, vpc_id=created.vpc.ref, nat=made.nat is not False)
+        ranges = [created.range_of(zone) for zone in sorted(subnets)]
+        groups = self._closed_groups(self, vpc_id=created.vpc.ref, nat=made.nat is not False, ranges=ranges)
         self._endpoints(
             self,
             vpc_id=created.vpc.ref,
@@ -297,7 +310,10 @@ class Network(Construct):
         """An imported VPC. What is made in it has a scope of its own: it may exist with a created one."""
         scope = Construct(self, "Imported")
         subnets = dict(sorted(imported.subnets.items()))
-        made = {} if imported.security_group_ids else self._closed_groups(scope, vpc_id=imported.vpc_id, nat=False)
+        made: dict[str, ClosedGroup] = {}
+        if not imported.security_group_ids:
+            ranges = imported.subnet_ranges
+            made = self._closed_groups(scope, vpc_id=imported.vpc_id, nat=False, ranges=ranges)
         groups = list(imported.security_group_ids) or [each.group_id for each in made.values()]
         if imported.endpoints:
             self._endpoints(
@@ -310,8 +326,16 @@ class Network(Construct):
             )
         return Vpc(vpc_id=imported.vpc_id, subnets=subnets, groups=groups, groups_of_builds=groups)
 
-    def _closed_groups(self, scope: Construct, *, vpc_id: str, nat: bool) -> dict[str, ClosedGroup]:
-        """The groups that are made: that of containers, and one for builds where only these may use a NAT gateway."""
+    def _closed_groups(
+        self, scope: Construct, *, vpc_id: str, nat: bool, ranges: Sequence[str]
+    ) -> dict[str, ClosedGroup]:
+        """The groups that are made: that of containers, and one for builds where only these may use a NAT gateway.
+
+        ``ranges``: of the subnets. Containers are let out to them where Inference Recommender tests endpoints, whose
+        jobs have the group of the model that they test: "you must allow outbound communication to your Amazon S3 VPC
+        endpoints and the subnet CIDR ranges used for the inference recommendation job" (SageMaker developer guide,
+        "Give Inference Recommender Jobs Access to Resources in Your Amazon VPC").
+        """
         if self._settings.s3_prefix_list_id is None:
             raise ValueError("s3_prefix_list_id is needed for the security groups that are made")
         made = {"containers": ("Containers", False)}
@@ -325,6 +349,7 @@ class Network(Construct):
                 of=f"{name} of {self._environment.environment}",
                 s3_prefix_list_id=self._settings.s3_prefix_list_id,
                 internet=internet,
+                ranges=ranges if of == "containers" and self._environment.recommended_in_network else (),
             )
             for of, (name, internet) in made.items()
         }

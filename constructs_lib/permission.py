@@ -253,12 +253,12 @@ def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
     allow_each(policy, permissions("pull", repositories=repositories))
 
 
-def allow_network(policy: iam.Policy, *, network: JoinedNetwork, service: Literal["codebuild", "sagemaker"]) -> None:
-    """Allow a service to place its machines in the subnets and security groups of ``network``."""
+def allow_network(policy: iam.Policy, *, network: JoinedNetwork, of: Literal["codebuild", "model"]) -> None:
+    """Allow CodeBuild, or SageMaker for a Model, to place machines in the subnets and groups of ``network``."""
     interfaces = arn(policy, "ec2", "network-interface", "*")
     subnets = [arn(policy, "ec2", "subnet", name, account=network.subnet_owner) for name in network.subnet_ids]
     groups = [arn(policy, "ec2", "security-group", name) for name in network.security_group_ids]
-    named = permissions(f"{service}-network", interfaces=interfaces, subnets=subnets, security_groups=groups)
+    named = permissions(f"{of}-network", interfaces=interfaces, subnets=subnets, security_groups=groups)
     allow_each(policy, named)
     acknowledge_wildcard(
         policy,
@@ -266,6 +266,14 @@ def allow_network(policy: iam.Policy, *, network: JoinedNetwork, service: Litera
         reason="A network interface has no name before it is made; subnets and security groups are named, and "
         "deletion and lending are bounded by a condition on the subnets.",
     )
+
+
+def allow_any_network(policy: iam.Policy, *, of: Literal["processing", "recommender"]) -> None:
+    """Allow SageMaker to place a job's machines in a VPC: which one, the validation of such a job lets no policy say.
+
+    The policy needs ``acknowledge_nameless``.
+    """
+    allow_each(policy, permissions(f"{of}-network"))
 
 
 def acknowledge_nameless(policy: iam.Policy) -> None:
@@ -276,5 +284,7 @@ def acknowledge_nameless(policy: iam.Policy) -> None:
         reason="ecr:GetAuthorizationToken, CloudWatch's PutMetricData, GetMetricData and GetMetricStatistics, "
         "ec2:DeleteNetworkInterfacePermission and EC2's Describe actions have no resource type to name (service "
         "authorization reference); metrics are written under a condition on cloudwatch:namespace, and reading them "
-        "changes nothing.",
+        "changes nothing. Where a SageMaker job joins a VPC, its creation fails if actions on network interfaces have "
+        "a resource or a condition (SageMaker developer guide: CreateProcessingJob API, Inference Recommender in a "
+        "VPC).",
     )

@@ -12,7 +12,6 @@ import aws_cdk as cdk
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import Construct, IDependable
 
-from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow, arn
 from tritonstack import aws_names
@@ -38,8 +37,8 @@ IDS = {
     "gpu_memory": "GpuMemory",
     "concurrency": "Concurrency",
 }
-MADE_BY_NO_STACK = {"Null": {"aws:ResourceTag/aws:cloudformation:stack-id": "true"}}
-"""Condition: the resource does not bear the tag that CloudFormation gives to what it makes, or is not there at all."""
+UUID = "-".join("?" * digits for digits in (8, 4, 4, 4, 12))
+"""As a pattern of IAM: the shape of a UUID."""
 OURS = "tritonstack-"
 HASH_DIGITS = 8
 
@@ -250,33 +249,31 @@ class ScalingSteps(Construct):
         (Application Auto Scaling user guide, "Identity-based policy examples": all on ``*``). What they are called with
         (the same, "Permissions validation for … API calls on target resources"): PutMetricAlarm and DeleteAlarms with
         no parameters, DescribeAlarms with a maximum of 1; the guide states it for Aurora, where actions of the target
-        service are called with empty and invented names. IAM takes a call without a name for ``alarm:`` or ``alarm:*``.
-        What SageMaker's two are called with is UNVERIFIED: so every name, but no endpoint of another stack.
+        service are called with empty and invented names. IAM takes a call without a name for ``alarm:`` or ``alarm:*``,
+        which ``alarm:?`` covers with no alarm of more than one letter. DescribeEndpointConfig is called with a UUID
+        (aws-controllers-k8s/community, issue 2110); that the two actions on endpoints are, too, is UNVERIFIED.
+
+        Names bound them, not tags: CloudFormation gives endpoints no tag of its own (``cloudFormationSystemTags`` of
+        AWS::SageMaker::Endpoint's schema), and another endpoint's scaling alarms are made by no stack.
         """
-        endpoints = arn(self, "sagemaker", "endpoint", "*")
-        alarms = arn(self, "cloudwatch", "alarm", "*")
+        policy = self.function.policy
         allow(
-            self.function.policy,
+            policy,
             "PassEndpointValidation",
             ["sagemaker:DescribeEndpoint", "sagemaker:UpdateEndpointWeightsAndCapacities"],
-            [endpoints],
-            conditions=MADE_BY_NO_STACK,
+            [arn(self, "sagemaker", "endpoint", name) for name in ("", UUID)],
         )
+        nameless = [arn(self, "cloudwatch", "alarm", name) for name in ("", "?")]
+        allow(policy, "PassAlarmValidation", ["cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"], nameless)
         allow(
-            self.function.policy,
-            "PassAlarmValidation",
-            ["cloudwatch:PutMetricAlarm", "cloudwatch:DescribeAlarms", "cloudwatch:DeleteAlarms"],
-            [alarms],
-            conditions=MADE_BY_NO_STACK,
+            policy,
+            "SeeAlarms",
+            ["cloudwatch:DescribeAlarms"],
+            [arn(self, "cloudwatch", "alarm", "*")],
+            wildcard="Application Auto Scaling lists alarms with the caller's rights, at most one and without a name, "
+            "before it registers a target or puts a policy (its user guide, Permissions validation for API calls); "
+            "states of alarms are read, and nothing is changed.",
         )
-        for pattern in (endpoints, alarms):
-            acknowledge_wildcard(
-                self.function.policy,
-                resource=pattern,
-                reason="Application Auto Scaling tries these actions with the caller's rights and without a name, or "
-                "with one that is not the endpoint's, before it registers a target or puts a policy (its user guide, "
-                "Permissions validation for API calls); the condition leaves out what any stack has made.",
-            )
 
     def _allow_scaling(self) -> None:
         targets = arn(self, "application-autoscaling", "scalable-target", "*")
@@ -315,7 +312,7 @@ class ScalingSteps(Construct):
         allow(
             self.function.policy,
             "TrackTargets",
-            ["cloudwatch:PutMetricAlarm", "cloudwatch:DescribeAlarms", "cloudwatch:DeleteAlarms"],
+            ["cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"],
             [alarms],
             wildcard="Application Auto Scaling gives the alarms of this endpoint's policies names that end in an id of "
             "its own, and the variant before it changes with the instance type.",

@@ -169,7 +169,7 @@ class ExecutionRole(Construct):
         )
         allow_each(self.policy, needed)
         if network is not None:
-            allow_network(self.policy, network=network, service="sagemaker")
+            allow_network(self.policy, network=network, of="model")
             acknowledge_nameless(self.policy)
         else:
             acknowledge_wildcard(

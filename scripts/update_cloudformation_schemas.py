@@ -3,7 +3,7 @@
     .envs/main/bin/python -m scripts.update_cloudformation_schemas [TYPE …]
 
 cfn-lint ships CloudFormation's own resource schemas. This keeps of each what replaces a resource, and of the types that
-the local AWS has property names, what is required and enumerations. Rewrites
+the local AWS has also property names, what is required, enumerations, and whether CloudFormation tags them. Rewrites
 ``tritonstack/cloudformation/data/resource_schemas.json``, without descriptions; TYPEs are added to those that it has.
 
 Also rewrites ``tritonstack_local/emulator/cloudformation/handler_permissions.json``: the actions that the handlers of
@@ -40,6 +40,16 @@ def rules(schema: Any) -> dict[str, list[str]]:
     }
 
 
+def gets_system_tags(schema: Any) -> bool:
+    """Whether CloudFormation tags resources of the type with ``aws:cloudformation:stack-id`` and the like.
+
+    A schema that says nothing of tagging promises none. Source: CloudFormation CLI user guide, "Resource type schema":
+    ``tagging.cloudFormationSystemTags``, which is true where a taggable type leaves it out.
+    """
+    tagging = schema.get("tagging") or {"taggable": False}
+    return bool(tagging.get("taggable", True) and tagging.get("cloudFormationSystemTags", True))
+
+
 def compact(schema: Any) -> dict[str, Any]:
     """What is kept of one (sub-)schema: ``properties``, ``required``, ``items``, ``enum``, ``ref``, ``closed``."""
     if not isinstance(schema, dict):
@@ -69,6 +79,7 @@ def extract(kept_types: list[str]) -> dict[str, Any]:
         schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, name).schema
         types[name] = {
             **rules(schema),
+            "system_tags": gets_system_tags(schema),
             "read_only": [each for each in names(schema.get("readOnlyProperties")) if "/" not in each],
             "root": compact(schema),
             "definitions": {key: compact(value) for key, value in sorted(schema.get("definitions", {}).items())},

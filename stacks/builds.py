@@ -29,6 +29,7 @@ from constructs_lib.permission import (
     BuildNetwork,
     acknowledge_nameless,
     allow,
+    allow_any_network,
     allow_jobs,
     allow_network,
     allow_pull,
@@ -185,7 +186,7 @@ class BuildsStack(cdk.Stack):
         allow_pull(policy, images=images)
         allow(policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
         if self._network is not None:
-            allow_network(policy, network=self._network, service="codebuild")
+            allow_network(policy, network=self._network, of="codebuild")
         acknowledge_nameless(policy)
         project = codebuild.CfnProject(
             scope,
@@ -258,7 +259,7 @@ class BuildsStack(cdk.Stack):
         metrics = {"StringEquals": {"cloudwatch:namespace": aws_names.PROCESSING_JOBS}}
         allow(policy, "WriteMetrics", ["cloudwatch:PutMetricData"], ["*"], conditions=metrics)
         if self._jobs_network is not None:
-            allow_network(policy, network=self._jobs_network, service="sagemaker")
+            allow_any_network(policy, of="processing")
         acknowledge_nameless(policy)
         allow_engine_jobs(of_builds, environment=environment, role_arn=role.role_arn)
         self._record("processing-role-arn", role.role_arn)

@@ -29,8 +29,8 @@ from constructs_lib.outputs import write_parameter
 from constructs_lib.permission import (
     acknowledge_nameless,
     allow,
+    allow_any_network,
     allow_listing,
-    allow_network,
     allow_passing,
     allow_pull,
     arn,
@@ -281,7 +281,7 @@ class LoadTestStack(cdk.Stack):
         allow(policy, "WriteMetrics", ["cloudwatch:PutMetricData"], ["*"], conditions=namespaces)
         allow(policy, "ReadMetrics", ["cloudwatch:GetMetricData"], ["*"])
         if environment.joined_network is not None:
-            allow_network(policy, network=self._network("ContainerNetwork").of_containers(), service="sagemaker")
+            allow_any_network(policy, of="recommender")
         acknowledge_nameless(policy)
         return role
 

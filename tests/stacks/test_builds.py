@@ -176,11 +176,26 @@ def test_a_network_is_every_builder_s(made: dict[str, Any]) -> None:
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]
         if statement["Sid"] == "LendInterfaces"
     ]
-    services = [each["StringEquals"]["ec2:AuthorizedService"] for each in lending if "StringEquals" in each]
+    services = [each["StringEquals"]["ec2:AuthorizedService"] for each in lending]
     assert services == ["codebuild.amazonaws.com", "codebuild.amazonaws.com"]
-    assert len(lending) == 3
     subnets = [f"arn:aws:ec2:us-east-1:123456789012:subnet/subnet-{number}" for number in (1, 2)]
     assert all(each["ArnEquals"] == {"ec2:Subnet": subnets} for each in lending)
+
+
+def test_a_processing_job_joins_its_network_without_resource_filter_or_condition(made: dict[str, Any]) -> None:
+    """SageMaker developer guide, "SageMaker AI roles": CreateProcessingJob API, a private VPC."""
+    [of_jobs] = [
+        each["Properties"]["PolicyDocument"]["Statement"]
+        for name, each in of_type(made, "AWS::IAM::Policy").items()
+        if name.startswith("ProcessingRole")
+    ]
+    [joins] = [each for each in of_jobs if "ec2:" in str(each["Action"])]
+    assert (joins["Resource"], "Condition" in joins) == ("*", False)
+    interfaces = [f"{verb}NetworkInterface{part}" for verb in ("Create", "Delete") for part in ("", "Permission")]
+    described = [
+        f"Describe{each}" for each in ("DhcpOptions", "NetworkInterfaces", "SecurityGroups", "Subnets", "Vpcs")
+    ]
+    assert joins["Action"] == [f"ec2:{each}" for each in (*interfaces, *described)]
 
 
 # The wait in front of an endpoint.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from stacks.load_test import definition
-from tests.constructs_lib.templates import of_type, only, properties, template_of
+from stacks.stage import EnvironmentStage
+from tests.constructs_lib.templates import allowed, of_type, only, properties, template_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, stage
-from tests.stacks.test_network import CREATED, endpoints, network_template
+from tests.stacks.test_network import CREATED, SUBNETS, endpoints, network_template
 from tritonstack.naming import load_test_job_prefix
 
 LOAD_TEST = {"recommender": {"at_once": 3}, "log_days": 30}
@@ -118,16 +120,16 @@ def test_only_a_build_in_the_network_that_calls_endpoints_adds_ways_to_what_it_c
     assert ("-assets-123456789012-" in json.dumps(ways["s3"])) is bool(added), "where its source lies"
 
 
-@pytest.mark.parametrize(("endpoint", "used"), [(DIGITS, "BuildNetwork"), (SINGLE, "ContainerNetwork")])
-def test_of_a_network_no_more_is_asked_than_what_is_used(endpoint: dict[str, Any], used: str) -> None:
+@pytest.mark.parametrize(("endpoint", "used"), [(DIGITS, {"BuildNetwork"}), (SINGLE, set())])
+def test_of_a_network_no_more_is_asked_than_what_is_used(endpoint: dict[str, Any], used: set[str]) -> None:
     made = stage(environment(endpoint, load_test={}, network=CREATED)).load_test
     assert made is not None
     asked = [name for name, each in template_of(made)["Parameters"].items() if "/_network/" in str(each.get("Default"))]
-    assert asked
-    assert [name for name in asked if not name.startswith(used)] == []
+    assert {re.split("Network", name)[0] + "Network" for name in asked} == used
 
 
 def test_a_load_test_s_build_and_its_jobs_join_the_network() -> None:
+    """SageMaker developer guide, "Give Inference Recommender Jobs Access to Resources in Your Amazon VPC"."""
     made = stage(environment(DIGITS, SINGLE, load_test={}, network=CREATED)).load_test
     assert made is not None
     template = template_of(made)
@@ -137,3 +139,27 @@ def test_a_load_test_s_build_and_its_jobs_join_the_network() -> None:
     assert [parameters[each["Ref"]] for each in joined["SecurityGroupIds"]] == [
         "/tritonstack/dev/_network/builds-security-group-0"
     ]
+    joins = [each for each in allowed(template) if each["Sid"] in ("JoinNetwork", "TestInNetwork")]
+    assert all(each["Resource"] == "*" and "Condition" not in each for each in joins)
+    named = {action for each in joins for action in each["Action"]}
+    assert {"ec2:CreateNetworkInterface", "ec2:DescribeVpcEndpoints", "ec2:ModifyNetworkInterfaceAttribute"} <= named
+
+
+def ranges(made: EnvironmentStage) -> set[str]:
+    """What the containers' group lets out to by address."""
+    [group] = [
+        each["Properties"]
+        for each in of_type(network_template(made), "AWS::EC2::SecurityGroup").values()
+        if each["Properties"]["GroupDescription"].startswith("Containers")
+    ]
+    return {rule["CidrIp"] for rule in group["SecurityGroupEgress"] if "CidrIp" in rule}
+
+
+def test_containers_are_let_out_to_the_subnets_where_inference_recommender_tests_them_and_nowhere_else() -> None:
+    """The same page, "Configure the VPC security group": outbound to the subnet CIDR ranges of the job."""
+    imported = {"vpc_id": "vpc-1", "subnets": SUBNETS, "subnet_ranges": ["10.0.1.0/24", "10.0.2.0/24"]}
+    taken = {"s3_prefix_list_id": "pl-1a", "imported": imported}
+    for network, found in ((CREATED, {"10.20.0.0/20", "10.20.32.0/20"}), (taken, set(imported["subnet_ranges"]))):
+        given = {"load_test": {}, "network": network}
+        assert ranges(stage(environment(SINGLE, **given))) == found
+        assert ranges(stage(environment(DIGITS, **given))) == set()

@@ -175,6 +175,11 @@ class Environment(SettingsModel):
         inside = self.joined_network is not None and not self.builds.outside_network
         return inside and any(each.multi_model for each in self.tested_endpoints)
 
+    @property
+    def recommended_in_network(self) -> bool:
+        """Whether Inference Recommender tests endpoints in the environment's network."""
+        return self.joined_network is not None and any(not each.multi_model for each in self.tested_endpoints)
+
     def endpoint(self, name: str) -> Endpoint | None:
         """The endpoint called ``name``, or None."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == name), None)

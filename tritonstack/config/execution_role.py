@@ -117,7 +117,7 @@ def required_permissions(
             return arn("ec2", kind, value, account=account)
 
         yield from permissions(
-            "sagemaker-network",
+            "model-network",
             interfaces=arn("ec2", "network-interface", "*"),
             subnets=[of_network("subnet", zone, account=network.subnet_owner) for zone in network.zones],
             security_groups=[of_network("security-group", each) for each in range(network.security_groups)],

@@ -75,7 +75,7 @@ def _broken_rules(environment: Environment, path: Path) -> Iterator[Problem]:
     yield from check_site(environment, stem=path.stem)
     yield from check_builds(environment.builds)
     if environment.network is not None:
-        yield from check_network(network=environment.network, builds=environment.builds, site=site)
+        yield from check_network(environment=environment, network=environment.network, site=site)
     yield from check_prices(environment.prices)
     yield from repeated((each.name for each in environment.endpoints), location=("endpoints",))
     for index, endpoint in enumerate(environment.endpoints):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -14,6 +14,10 @@ from tritonstack.config.fields import OwnerAccount, SecurityGroupId, SettingsMod
 from tritonstack.config.yaml_loader import shown
 from tritonstack.errors import Location, Problem
 
+if TYPE_CHECKING:
+    from tritonstack.config.environment import Environment
+
+Range = Annotated[str, Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$")]
 Zone = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9][a-h]$")]
 
 
@@ -35,13 +39,17 @@ class ImportedNetwork(SettingsModel):
         description="Whether the VPC endpoints are made here; false: the VPC has them, or a way out.",
     )
     owner_account: OwnerAccount = None
+    subnet_ranges: Annotated[tuple[Range, ...], Field(strict=False, max_length=16)] = Field(
+        default=(),
+        description="IPv4 ranges of those subnets (10.0.1.0/24), which the security group that is made lets out to: "
+        "needed where load_test tests a single-model endpoint, for Inference Recommender asks for it.",
+    )
 
 
 class CreatedNetwork(SettingsModel):
     """A VPC that is made: a private subnet a zone."""
 
-    cidr: str = Field(
-        pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$",
+    cidr: Range = Field(
         description="Its addresses (10.20.0.0/16), a private range of /16 to /24; fixed for ever.",
     )
     zones: Annotated[tuple[Zone, ...], Field(strict=False, min_length=2, max_length=8)] = Field(
@@ -127,8 +135,8 @@ PRIVATE = tuple(ipaddress.IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0
 """RFC 1918; also 100.64.0.0/10 would do, which few want."""
 
 
-def check_network(*, network: NetworkSettings, builds: BuildSettings, site: Site) -> Iterator[Problem]:
-    """Everything that is wrong with a network whose fields have the right types;"""
+def check_network(*, environment: Environment, network: NetworkSettings, site: Site) -> Iterator[Problem]:
+    """Everything that is wrong with an environment's network whose fields have the right types."""
     if network.imported is None and network.created is None:
         yield Problem(
             location=("network",),
@@ -169,7 +177,9 @@ def check_network(*, network: NetworkSettings, builds: BuildSettings, site: Site
             advice=f"aws ec2 describe-managed-prefix-lists --region {there} --filters "
             f"Name=prefix-list-name,Values=com.amazonaws.{there}.s3",
         )
-    yield from _check_builds(network=network, builds=builds)
+    if environment.recommended_in_network:
+        yield from _check_recommender(network)
+    yield from _check_builds(network=network, builds=environment.builds)
 
 
 def _check_zone(zone: str, region: str | None, *, location: Location) -> Iterator[Problem]:
@@ -203,11 +213,38 @@ def _check_imported(imported: ImportedNetwork, region: str | None) -> Iterator[P
     yield from repeated(imported.subnets.values(), location=place)
     for zone in imported.subnets:
         yield from _check_zone(zone, region, location=(*place, zone))
+    for index, text in enumerate(imported.subnet_ranges):
+        try:
+            ipaddress.IPv4Network(text)
+        except ValueError as error:
+            yield Problem(
+                location=("network", "imported", "subnet_ranges", index),
+                found=f"{shown(text)}: {error}",
+                allowed="a range that begins where its prefix says (10.0.1.0/24)",
+            )
     if imported.endpoints and not imported.route_table_ids:
         yield Problem(
             location=("network", "imported", "route_table_ids"),
             found="none, and endpoints are to be made",
             allowed="the route tables of the subnets: the S3 endpoint is a route in each",
+        )
+
+
+def _check_recommender(network: NetworkSettings) -> Iterator[Problem]:
+    """A group that is made must let Inference Recommender's jobs out to the subnets.
+
+    Source: SageMaker developer guide, "Give Inference Recommender Jobs Access to Resources in Your Amazon VPC":
+    "Configure the VPC security group".
+    """
+    imported = network.imported
+    if network.joined == "imported" and imported and not imported.security_group_ids and not imported.subnet_ranges:
+        yield Problem(
+            location=("network", "imported", "subnet_ranges"),
+            found="none, and load_test tests a single-model endpoint: Inference Recommender's jobs join the network "
+            "with a security group that is made, which must let out to the subnets' ranges",
+            allowed="the IPv4 ranges of the subnets: aws ec2 describe-subnets --subnet-ids "
+            f"{' '.join(sorted(imported.subnets.values()))} --query 'Subnets[].CidrBlock'",
+            advice="Or name security groups of yours that let out to them (security_group_ids).",
         )
 
 

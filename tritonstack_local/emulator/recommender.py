@@ -14,6 +14,7 @@ from tritonstack import aws_names
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import metrics
+from tritonstack_local.emulator.iam.service_calls import job_network_refusal
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.records import (
     API,
@@ -254,6 +255,9 @@ class RecommendationJobs:
 
     def create_inference_recommendations_job(self, request: Request) -> dict[str, Any]:
         check_execution_role(request["RoleArn"])
+        vpc = request["InputConfig"].get("VpcConfig", {})
+        if reason := job_network_refusal(request["RoleArn"], vpc, kind="recommender"):
+            raise refused(reason, "CreateInferenceRecommendationsJob")
         package = self._packages.find(request["InputConfig"].get("ModelPackageVersionArn", ""))
         name, region = request["JobName"], get_region()
         job = RecommendationJob(name=name, arn=JOB.arn(name), request=request, package=package, region=region)

@@ -12,10 +12,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator import building
-from tests.tritonstack_local.emulator.processing_jobs import ended_job, start_job
+from tests.tritonstack_local.emulator.processing_jobs import ended_job, job_request, start_job
 from tests.tritonstack_local.emulator.running import IMAGE, Emulator, wait_until
 from tests.tritonstack_local.emulator.scaled_variants import INVOCATIONS, target
 from tests.tritonstack_local.emulator.test_codepipeline import CONNECTION, declaration
+from tests.tritonstack_local.emulator.test_recommender import ADVANCED
 
 REGION, ACCOUNT = "us-east-1", "123456789012"
 HERE = f"{REGION}:{ACCOUNT}"
@@ -23,6 +24,7 @@ TRITON = "arn:aws:ecr:us-east-1:301217895009:repository/sagemaker-tritonserver"
 PULL = "ecr:GetAuthorizationToken ecr:BatchGetImage ecr:GetDownloadUrlForLayer ecr:BatchCheckLayerAvailability"
 LOGS = f"arn:aws:logs:{HERE}:log-group:"
 Statement = dict[str, Any]
+PACKAGE = f"arn:aws:sagemaker:{HERE}:model-package/{{}}/1"
 ONE = "def handler(event, context): return 1"
 
 
@@ -211,6 +213,50 @@ def test_a_processing_job_fails_where_a_right_of_its_role_is_missing(world: Worl
         ended = ended_job(world.aws, name)
         assert ended["ProcessingJobStatus"] == ("Failed" if missing else "Completed"), (missing, ended)
         assert missing in ended.get("FailureReason", "")
+
+
+JOINS = [
+    f"ec2:{each}"
+    for each in (
+        *(f"{verb}NetworkInterface{part}" for verb in ("Create", "Delete") for part in ("", "Permission")),
+        *(f"Describe{each}" for each in ("DhcpOptions", "NetworkInterfaces", "SecurityGroups", "Subnets", "Vpcs")),
+    )
+]
+TESTS = ["ec2:DescribeVpcEndpoints", "ec2:ModifyNetworkInterfaceAttribute"]
+VPC = {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
+
+
+@pytest.mark.parametrize(("kind", "actions"), [("processing", JOINS), ("recommender", [*JOINS, *TESTS])])
+def test_a_job_in_a_vpc_is_refused_at_its_creation_where_its_role_bounds_or_lacks_an_action(
+    world: World, kind: str, actions: list[str]
+) -> None:
+    """SageMaker developer guide: "SageMaker AI roles", CreateProcessingJob API (a private VPC); "Give Inference
+    Recommender Jobs Access to Resources in Your Amazon VPC".
+    """
+    sagemaker, name = world.aws.client("sagemaker"), world.name
+    world.role("sagemaker.amazonaws.com")
+
+    def create() -> None:
+        if kind == "processing":
+            sagemaker.create_processing_job(
+                **job_request(name, RoleArn=world.arn, NetworkConfig={"VpcConfig": VPC, "EnableNetworkIsolation": True})
+            )
+            return
+        request = json.loads(json.dumps(ADVANCED))
+        request["InputConfig"] |= {"ModelPackageVersionArn": PACKAGE.format(name), "VpcConfig": VPC}
+        sagemaker.create_inference_recommendations_job(JobName=name, RoleArn=world.arn, **request)
+
+    for missing in world.each_missing({each: allow(each) for each in actions}):
+        if missing:
+            assert f"must allow {missing} on * without a condition" in message(create)
+    interfaces, subnet = f"arn:aws:ec2:{HERE}:network-interface/*", f"arn:aws:ec2:{HERE}:subnet/subnet-1"
+    rest = [allow(each) for each in actions[1:]]
+    inside = {"ArnEquals": {"ec2:Subnet": subnet}}
+    for bounded in (allow(actions[0], interfaces), allow(actions[0], Condition=inside)):
+        world.allow(bounded, *rest)
+        assert f"must allow {actions[0]} on * without a condition" in message(create)
+    world.allow(allow(actions[0]), *rest)
+    assert "must allow" not in message(create)  # the recommender's package is not there
 
 
 def served(world: World, **container: Any) -> Any:

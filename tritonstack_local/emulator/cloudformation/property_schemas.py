@@ -69,6 +69,7 @@ class ResourceSchema:
     create_only: tuple[str, ...]  # properties whose change replaces the resource, whatever of them changes
     conditionally_create_only: tuple[str, ...]  # properties whose change may
     read_only: tuple[str, ...]  # attributes, never properties of a template
+    system_tags: bool  # whether CloudFormation tags its resources with ``aws:cloudformation:stack-id`` and the like
     root: dict[str, Any]
     definitions: dict[str, Any]
 
@@ -89,6 +90,7 @@ def resource_schemas() -> dict[str, ResourceSchema]:
             create_only=_whole(kept["create_only"]),
             conditionally_create_only=_whole(kept["conditionally_create_only"]),
             read_only=tuple(kept["read_only"]),
+            system_tags=kept["system_tags"],
             root=kept["root"],
             definitions=kept["definitions"],
         )

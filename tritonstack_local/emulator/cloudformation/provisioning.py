@@ -58,9 +58,9 @@ def complete(
 
 
 def install() -> None:
-    """Check properties of every type with a schema, and take from it what replaces a resource; roles have boundaries.
+    """Check properties of every type with a schema, and take from it what replaces a resource and which tags it gets.
 
-    Such types are provisioned on worker threads, where they may call services and wait.
+    Roles have boundaries. Such types are provisioned on worker threads, where they may call services and wait.
     """
     complete("AWS::IAM::Role", check=_check_boundary, apply=_set_boundary)
     for type_name, schema in resource_schemas().items():
@@ -72,6 +72,7 @@ def install() -> None:
             handler["update"] = _checked(handler["update"], schema, position=2)
         provisioners._REPLACING_PROPERTIES[type_name] = schema.create_only
         provisioners._CONDITIONALLY_REPLACING_PROPERTIES[type_name] = schema.conditionally_create_only
+    _leave_out_system_tags()
     worker_types = frozenset(resource_schemas())
     runs_on_worker_thread = stacks._runs_on_worker_thread
     stacks._runs_on_worker_thread = lambda type_name: type_name in worker_types or runs_on_worker_thread(type_name)
@@ -104,6 +105,41 @@ def _checked(provision: Callable[..., Provisioned], schema: ResourceSchema, *, p
             raise RefusedError("ValidationException", str(error), source="MiniStack's provisioner") from error
 
     return checked
+
+
+# --- CloudFormation's own tags ---
+# "The propagation of stack-level tags to resources, including tags with the aws: prefix, varies by resource type"
+# (template reference, "Resource tag"); which types get those with the prefix is in their schemas.
+
+SYSTEM_TAG = "aws:cloudformation:"
+
+
+def _leave_out_system_tags() -> None:
+    """Have MiniStack, which tags every type, leave ``aws:cloudformation:…`` out where a type's schema does.
+
+    A type without a schema here is MiniStack's own, and stays as it is.
+    """
+    tagged = provisioners._with_stack_tags
+
+    def with_stack_tags(type_name: str, *rest: Any) -> Properties:
+        properties: Properties = tagged(type_name, *rest)
+        schema, (name, shape) = resource_schemas().get(type_name), _tag_property(type_name)
+        if schema is None or schema.system_tags or name not in properties:
+            return properties
+        tags = properties[name]
+        if shape == "map":
+            kept: Any = {key: value for key, value in tags.items() if not key.startswith(SYSTEM_TAG)}
+        else:
+            kept = [each for each in tags if not each["Key"].startswith(SYSTEM_TAG)]
+        return {**properties, name: kept}
+
+    provisioners._with_stack_tags = stacks._with_stack_tags = with_stack_tags
+
+
+def _tag_property(type_name: str) -> tuple[str, str]:
+    """The property with a type's tags, and whether it is a ``list`` or a ``map``."""
+    found: tuple[str, str] = provisioners._STACK_TAG_PROPERTY.get(type_name, ("Tags", "list"))
+    return found
 
 
 # --- Permissions boundaries of roles ---

@@ -10,7 +10,7 @@ import contextvars
 import re
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ministack.core import lambda_runtime
 from ministack.core.responses import get_account_id, get_region
@@ -133,6 +133,25 @@ def interface_needs(subnets: Sequence[str], groups: Sequence[str], *, service: s
             context = {"ec2:Subnet": arn_of("ec2", f"subnet/{name}"), **(lent if "Permission" in action else {})}
             needs.append(Need(action=f"ec2:{action}", resource=made, context=context))
     return tuple(needs) + tuple(Need(action=f"ec2:{each}", resource="*") for each in nameless if subnets)
+
+
+_JOINS = [f"{verb}NetworkInterface{part}" for verb in ("Create", "Delete") for part in ("", "Permission")]
+_TESTS = ("DescribeVpcEndpoints", "ModifyNetworkInterfaceAttribute")
+
+
+def job_network_refusal(role_arn: str, vpc: Mapping[str, Any], *, kind: Literal["processing", "recommender"]) -> str:
+    """Why a job may not join a VPC with its role, empty where it may; looked at when the job is created.
+
+    SageMaker validates these actions without a resource and without a context, so that a statement with a resource
+    filter or a condition does not count (developer guide, "SageMaker AI roles", CreateProcessingJob API: a private VPC;
+    "Give Inference Recommender Jobs Access to Resources in Your Amazon VPC"). The text is UNVERIFIED.
+    """
+    names = [*_JOINS, *_DESCRIBED, *(_TESTS if kind == "recommender" else ())]
+    needs = [Need(action=f"ec2:{each}", resource="*") for each in names if vpc.get("Subnets")]
+    denied = refusal_of(role_principal(role_arn, "SageMaker"), needs, by=f"sagemaker: network of a {kind} job")
+    if denied is None:
+        return ""
+    return f"The role {role_arn} must allow {denied.need.action} on * without a condition: {denied.sentence}"
 
 
 def vpc_of(subnets: Sequence[str]) -> str | None:

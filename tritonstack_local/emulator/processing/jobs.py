@@ -18,7 +18,7 @@ from tritonstack_local.emulator.iam.authorization import role_principal
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.service_calls import (
     credentials_of,
-    interface_needs,
+    job_network_refusal,
     key_arn,
     pull_needs,
     refusal_of,
@@ -92,7 +92,6 @@ class JobRun:
         network = request.get("NetworkConfig", {}).get("VpcConfig", {})
         named = {"cloudwatch:namespace": aws_names.PROCESSING_JOBS}
         needs = [
-            *interface_needs(network.get("Subnets", ()), network.get("SecurityGroupIds", ()), service="sagemaker"),
             *pull_needs(request["AppSpecification"]["ImageUri"]),
             Need(action="cloudwatch:PutMetricData", resource="*", context=named),
         ]
@@ -211,6 +210,9 @@ class ProcessingJobs:
     def create_processing_job(self, request: Request) -> dict[str, Any]:
         """CreateProcessingJob: the job is InProgress and runs on a thread of its own."""
         check(request)
+        vpc = request.get("NetworkConfig", {}).get("VpcConfig", {})
+        if reason := job_network_refusal(request["RoleArn"], vpc, kind="processing"):
+            raise refused(reason, "CreateProcessingJob")
         name = request["ProcessingJobName"]
         job = ProcessingJob(name=name, arn=PROCESSING_JOB.arn(name), request=request)
         with self._state.changed:
