@@ -41,8 +41,30 @@ def test_a_name_alone_is_found_among_all_records() -> None:
 
 def test_an_ambiguous_name_is_refused_with_its_candidates() -> None:
     source, _, _ = records()
-    with pytest.raises(AmbiguousModelError, match=r"one of digits/bert, text/bert$"):
+    with pytest.raises(AmbiguousModelError, match=r"one of digits/bert, text/bert\n"):
         resolve(source, "bert")
+
+
+def test_a_second_endpoint_with_the_model_breaks_no_client_that_calls_it_by_its_name_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source, ssm, time = records()
+    first = f"digits → digits-onnx.{ONE}.tar.gz"
+    assert resolve(source, "digits-onnx") == first
+    ssm.parameters["/tritonstack/dev/canary/digits-onnx"] = TWO
+    for _ in range(3):
+        time.seconds += 61
+        assert resolve(source, "digits-onnx") == first
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "one of canary/digits-onnx, digits/digits-onnx" in said
+    with pytest.raises(AmbiguousModelError, match="as endpoint/model"):  # a client that starts now
+        resolve(ReleaseRecords(environment="dev", ssm=lambda: ssm), "digits-onnx")
+    ssm.parameters["/tritonstack/dev/digits/digits-onnx"] = TWO  # its own record still moves
+    time.seconds += 61
+    assert resolve(source, "digits-onnx") == f"digits → digits-onnx.{TWO}.tar.gz"
+    del ssm.parameters["/tritonstack/dev/digits/digits-onnx"]  # and it lives as long as its endpoint does
+    time.seconds += 61
+    assert resolve(source, "digits-onnx") == f"canary → digits-onnx.{TWO}.tar.gz"
 
 
 @pytest.mark.parametrize("name", ["digit-onnx", "digits/digit-onnx", "text/digits-onnx"])

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.cases import cases
 from tests.models.folders import write
-from tritonstack_local.commands.dev import Stamps, Watch, answer_lines, stamps_of
+from tritonstack_local.commands.dev import Stamps, Watch, Work, answer_lines, follow_changes, stamps_of
 
 
 def watched(*looks: Stamps) -> tuple[Watch, Callable[[], int]]:
@@ -40,6 +41,29 @@ def test_what_is_as_before_when_it_comes_to_rest_is_no_change() -> None:
 def test_what_changes_while_something_else_is_built_is_seen_next() -> None:
     watch, _ = watched({A: (1, 1)}, {A: (2, 1)}, {A: (2, 1)}, {A: (2, 1), B: (9, 9)}, {A: (2, 1), B: (9, 9)})
     assert [watch.wait(), watch.wait()] == [frozenset({A}), frozenset({B})]
+
+
+def test_any_error_is_shown_and_the_watch_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken(Work):
+        def update(self) -> None:
+            raise ZeroDivisionError("of nobody's making")
+
+    looks: list[Stamps | Exception] = [
+        {A: (1, 1)}, PermissionError(13, "denied"), PermissionError(13, "denied"), {A: (2, 1)}, {A: (2, 1)},
+        KeyboardInterrupt(),  # type: ignore[list-item]
+    ]  # fmt: skip
+
+    def look() -> Stamps:
+        found = looks.pop(0)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    with pytest.raises(KeyboardInterrupt):
+        follow_changes(Broken(environment="local"), Watch(look, sleep=lambda _: None))
+    shown = capsys.readouterr().out
+    assert shown.count("ZeroDivisionError: of nobody's making\nnot released: what served before serves on") == 2
+    assert shown.count("the files cannot be looked at: [Errno 13] denied") == 1
 
 
 def test_sources_are_watched_and_not_what_editors_leave(tmp_path: Path) -> None:

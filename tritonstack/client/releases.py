@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -135,13 +135,19 @@ class ReleaseRecords:
         self._one: TimedCache[tuple[str, str], str] = TimedCache(seconds=RECORD_SECONDS, now=now)
         self._all: TimedCache[str, Mapping[tuple[str, str], str]] = TimedCache(seconds=RECORD_SECONDS, now=now)
         self._serving: TimedCache[str, Serving] = TimedCache(seconds=SERVING_SECONDS, now=now)
+        self._found: dict[str, str] = {}  # model → the endpoint where a search by its name alone found it
+        self._said: set[str] = set()  # models of which it was logged that another endpoint has them, too
+        self._lock = threading.Lock()
 
     def resolve(self, reference: ModelReference, *, loaded_since: float = float("-inf")) -> Release:
         """The archive that ``reference`` names, from records read at ``loaded_since`` (monotonic seconds) or later.
 
+        A name without an endpoint keeps its endpoint as long as that has the model: a second endpoint with a model of
+        that name breaks no caller that runs already. It is logged once, as a warning.
+
         Raises:
             UnknownModelError: there is no such record.
-            AmbiguousModelError: no endpoint is named, and several have the model.
+            AmbiguousModelError: no endpoint is named, several have the model, and no search found it at one of them.
             ReleaseLookupError: the records cannot be read.
         """
         if reference.endpoint is None:
@@ -167,10 +173,35 @@ class ReleaseRecords:
         if not found:
             raise self._unknown(model, [release.model for release in releases])
         if len(found) > 1:
-            candidates = ", ".join(f"{release.endpoint}/{release.model}" for release in found)
-            many = f"{model!r}, which {len(found)} endpoints of environment {self._environment!r} serve"
-            raise AmbiguousModelError([Problem(field="model's name", found=many, allowed=f"one of {candidates}")])
+            return self._as_before(model, found)
+        with self._lock:
+            self._found[model] = found[0].endpoint
+            self._said.discard(model)
         return found[0]
+
+    def _as_before(self, model: str, found: Sequence[Release]) -> Release:
+        """Of several endpoints' releases that of the one which had the model before the others."""
+        candidates = ", ".join(f"{release.endpoint}/{release.model}" for release in found)
+        many = f"{model!r}, which {len(found)} endpoints of environment {self._environment!r} serve"
+        with self._lock:
+            earlier = self._found.get(model)
+            kept = next((release for release in found if release.endpoint == earlier), None)
+            is_new = model not in self._said
+            self._said.add(model)
+        if kept is None:
+            advice = "name the endpoint too, as endpoint/model"
+            problem = Problem(field="model's name", found=many, allowed=f"one of {candidates}", advice=advice)
+            raise AmbiguousModelError([problem])
+        if is_new:
+            log.warning(
+                "model's name %s by now: requests still go to %s/%s, which was the only one when this client first "
+                "called it, and a client that starts now is refused; name the endpoint: one of %s",
+                many,
+                kept.endpoint,
+                model,
+                candidates,
+            )
+        return kept
 
     def _read_one(self, endpoint: str, model: str) -> str:
         name = release_parameter(environment=self._environment, endpoint=endpoint, model=model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -42,7 +43,7 @@ QUIET_SECONDS = 0.1
 SHOWN_VALUES = 4
 SHOWN_FILES = 3
 OUTCOMES = (TritonstackError, OSError, BotoCoreError, ClientError)
-"""Errors that are printed, and after which the watch continues."""
+"""Errors whose message says what to do. Any other is a fault of this program: it is printed with its traceback."""
 
 Stamps = Mapping[Path, tuple[int, int]]
 Outputs = Mapping[str, "np.ndarray[Any, Any]"]
@@ -84,11 +85,19 @@ def follow_changes(work: Work, watch: Watch) -> None:
 
 @contextmanager
 def shown_mistakes() -> Iterator[None]:
-    """Print an error with its remedy in place of raising it."""
+    """Print an error, whichever it is, in place of raising it: the watch goes on."""
     try:
         yield
-    except OUTCOMES as error:
-        click.echo(f"{visible(str(error))}\nnot released: what served before serves on")
+    except Exception as error:  # noqa: BLE001  (as documented)
+        click.echo(f"{_shown(error)}\nnot released: what served before serves on")
+
+
+def _shown(error: Exception) -> str:
+    """An error's own message with its remedy; of a fault of this program the traceback."""
+    if isinstance(error, OUTCOMES):
+        return visible(str(error))
+    lines = "".join(traceback.format_exception(error)).rstrip()
+    return visible(f"tritonstack itself failed; please report it with these lines:\n{lines}")
 
 
 def stamps_of(file: Path, repositories: Path) -> Stamps:
@@ -110,14 +119,15 @@ class Watch:
         """``look`` returns the files as they are; changes count from now on."""
         self._look, self._sleep = look, sleep
         self._seen = look()
+        self._said = ""
 
     def wait(self) -> frozenset[Path]:
         """The files that were written, made or removed since the last time, once they stay as they are."""
         while True:
-            now = self._look()
+            now = self._now()
             while now != self._seen:
                 self._sleep(QUIET_SECONDS)
-                later = self._look()
+                later = self._now()
                 if later == now:
                     break
                 now = later
@@ -125,6 +135,17 @@ class Watch:
             if changed := frozenset(path for path in now.keys() | before.keys() if now.get(path) != before.get(path)):
                 return changed
             self._sleep(POLL_SECONDS)
+
+    def _now(self) -> Stamps:
+        """The files; as they were last where they cannot be looked at now, which is printed once."""
+        try:
+            found, said = self._look(), ""
+        except Exception as error:  # noqa: BLE001  (a folder that is unreadable now may be readable soon)
+            found, said = self._seen, f"the files cannot be looked at: {_shown(error)}"
+        if said and said != self._said:
+            click.echo(said)
+        self._said = said
+        return found
 
 
 @dataclass(kw_only=True)
@@ -170,8 +191,8 @@ class Work:
                 is_same = False
                 try:
                     self._release(wanted.served.sources[model], digest, endpoint)
-                except OUTCOMES as error:  # of one model; the others are released all the same
-                    problems.append(str(error))
+                except Exception as error:  # noqa: BLE001  (of one model; the others are released all the same)
+                    problems.append(_shown(error))
         if problems:
             raise WorkFailedError("\n".join(problems))
         if is_same:
@@ -281,8 +302,8 @@ def _answer_before(verifier: Verifier, new: Release, digest: str | None, deploye
         return "nothing was released before"
     try:
         return verifier.ask(replace(new, digest=digest), deployed, sample_of=new).outputs
-    except OUTCOMES as error:
-        return " ".join(str(error).split())
+    except Exception as error:  # noqa: BLE001  (the new answer is shown all the same)
+        return " ".join((str(error) if isinstance(error, OUTCOMES) else repr(error)).split())
 
 
 def _answer_now(verifier: Verifier, new: Release, deployed: DeployedSet, *, name: str) -> Answer:

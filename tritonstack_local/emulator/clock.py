@@ -5,11 +5,15 @@ Every time-out that the emulator keeps is a ``Deadline`` of this clock. Moving i
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+
+MOST_SECONDS = 366 * 86400
+"""The most that one move takes the clock forward: schedules go through every moment that is passed."""
+MOST_AHEAD_SECONDS = 100 * MOST_SECONDS
+"""The most that it is ahead of the system's time: far beyond, times cannot be written as dates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +44,7 @@ class Clock:
     def __init__(self) -> None:
         """Start at the system's time."""
         self.condition = threading.Condition(threading.RLock())
-        self._ahead = time.time() - time.monotonic()  # the system's time may jump, ours must not
+        self._ahead = self._began = time.time() - time.monotonic()  # the system's time may jump, ours must not
         self._moved: list[Callable[[], None]] = []
 
     def now(self) -> float:
@@ -49,9 +53,11 @@ class Clock:
 
     def advance(self, seconds: float) -> float:
         """Move the clock forward, wake all waiters, return the new time. Raises ValueError for a wrong number."""
-        if not (math.isfinite(seconds) and seconds >= 0):
-            raise ValueError(f"{seconds}: the clock moves forward by a finite number of seconds")
+        if isinstance(seconds, bool) or not 0 <= seconds <= MOST_SECONDS:  # which nan is not
+            raise ValueError(f"{seconds} s: the clock moves forward by 0 to {MOST_SECONDS} s at a time")
         with self.condition:
+            if self._ahead - self._began + seconds > MOST_AHEAD_SECONDS:
+                raise ValueError(f"{seconds} s: the clock would be more than {MOST_AHEAD_SECONDS} s ahead")
             self._ahead += seconds
             self.condition.notify_all()
         for call in list(self._moved):

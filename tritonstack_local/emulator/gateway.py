@@ -18,7 +18,7 @@ from typing import Any
 import ministack.app
 from ministack.core.concurrency import run_reentrant
 
-from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.clock import MOST_SECONDS, clock
 from tritonstack_local.emulator.iam import gate
 from tritonstack_local.emulator.iam.authorization import usage
 from tritonstack_local.emulator.request_validation import RefusedError
@@ -289,9 +289,10 @@ class Gateway:
 def _move_clock(body: bytes | None) -> Said:
     """``{"advance_seconds": N}``; 200 with the time, 400 for what is no such request."""
     try:
-        return 200, {"now": clock.advance(float(json.loads(body or b"")["advance_seconds"]))}
-    except (ValueError, TypeError, KeyError) as error:
-        return 400, {"message": f'not {{"advance_seconds": N}}: {error!r}'}
+        return 200, {"now": clock.advance(json.loads(body or b"")["advance_seconds"])}
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        wanted = f'{{"advance_seconds": N}} with N from 0 to {MOST_SECONDS}'
+        return 400, {"message": f"the clock is not moved: {str(error)[:200] or 'too deep'}; allowed: {wanted}"}
 
 
 async def _body(receive: Receive) -> bytes | None:

@@ -89,16 +89,26 @@ def _deliver(name: str, record: dict[str, Any], event: Any) -> None:
     attempts = settings.get("MaximumRetryAttempts")
     expires = clock.deadline(float(settings.get("MaximumEventAgeInSeconds") or _LONGEST_EVENT_AGE_SECONDS))
     waits = _RETRY_SECONDS[: len(_RETRY_SECONDS) if attempts is None else int(attempts)]
-    result = lambda_svc._execute_function_with_config_scope(record, event)
+    result = _invoked(name, record, event)
     for wait in waits:
         if not result.get("error") or wait > expires.remaining:
             break
         logger.warning("function %s failed on an event, tried again in %g s: %s", name, wait, result.get("body"))
         clock.wait_for(lambda: False, clock.deadline(wait))
-        result = lambda_svc._execute_function_with_config_scope(record, event)
+        result = _invoked(name, record, event)
     if result.get("error"):
         logger.error("function %s failed on an event for the last time: %s", name, result.get("body"))
         _send_to_failure_destination(name, record, event, result)
+
+
+def _invoked(name: str, record: dict[str, Any], event: Any) -> dict[str, Any]:
+    """What one invocation came to; a fault of the local AWS is an error of it, which is tried again."""
+    try:
+        result: dict[str, Any] = lambda_svc._execute_function_with_config_scope(record, event)
+    except Exception as error:
+        logger.exception("function %s could not be invoked", name)
+        return {"error": True, "body": f"the local AWS failed to invoke it: {error!r}"}
+    return result
 
 
 def _asynchronous_settings(record: dict[str, Any]) -> dict[str, Any]:

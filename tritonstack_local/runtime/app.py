@@ -12,9 +12,10 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from tritonstack.http_server import Answer, InvokeError, Request, Server
+from tritonstack_local.runtime.background import say_if_it_failed
 from tritonstack_local.runtime.callers import Authority, Callers
 from tritonstack_local.runtime.deployed import DeployedConfig, EmulatorReader
-from tritonstack_local.runtime.endpoint import Endpoint, Reconciler, say_if_it_failed
+from tritonstack_local.runtime.endpoint import Endpoint, Reconciler
 from tritonstack_local.runtime.errors import endpoint_not_found, shortened
 from tritonstack_local.runtime.fleet import Fleet, FleetParts
 from tritonstack_local.runtime.invocation import Done

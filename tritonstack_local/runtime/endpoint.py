@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from tritonstack.http_server import Answer, InvokeError, Request
+from tritonstack_local.runtime.background import ErrorLog, repeat, say_if_it_failed
 from tritonstack_local.runtime.deployed import (
     ENDED,
     DeployedConfig,
@@ -58,6 +59,7 @@ class Endpoint:
         self._shifted_at = 0.0
         self._pause = RETRY_SECONDS
         self._drains: set[asyncio.Task[None]] = set()
+        self.errors = ErrorLog(f"following {described.name}")
 
     @property
     def name(self) -> str:
@@ -170,6 +172,11 @@ class Endpoint:
             return
         except UnreachableError as error:
             self._wait(f"the local AWS does not answer: {error}")
+            return
+        except Exception as fault:  # the deployment fails with it: CloudFormation waits for a report
+            logger.exception("%s: the deployment of %s failed inside the local runtime", self.name, config_name)
+            reason = f"The deployment failed inside the local runtime, see its log: {fault!r}"
+            await self._failed(config_name, mark, reason, pending=pending)
             return
         finally:
             await self._settle(config_name)
@@ -287,9 +294,11 @@ class Endpoint:
 
     async def _drain(self, fleet: Fleet) -> None:
         try:
-            await fleet.drain()
+            try:
+                await fleet.drain()
+            finally:
+                await fleet.stop()
         finally:
-            await fleet.stop()
             self.draining.discard(fleet)
             logger.info("%s: the fleet of %s is stopped", self.name, fleet.config.name)
 
@@ -309,12 +318,6 @@ class Endpoint:
             for task in list(self._drains):
                 task.cancel()
         await asyncio.gather(*self._drains, return_exceptions=True)
-
-
-def say_if_it_failed(task: asyncio.Task[None]) -> None:
-    """Log the failure of work in the background."""
-    if not task.cancelled() and task.exception() is not None:
-        logger.error("work in the background failed: %r", task.exception(), exc_info=task.exception())
 
 
 BUSY_SECONDS = 5.0
@@ -339,9 +342,14 @@ class Reconciler:
 
     async def run(self) -> None:
         """Follow what is deployed until cancelled. A local AWS that does not answer is asked again, and logged once."""
-        while True:
-            pause = await self.step()
-            await asyncio.sleep(pause)
+        await repeat(self._step, what="following what is deployed")
+
+    async def _step(self) -> float:
+        try:
+            return await self.step()
+        except Exception as error:
+            self.unreachable = f"what is deployed cannot be followed: {error!r}"  # for the status
+            raise
 
     async def step(self) -> float:
         """Look once. Returns how long to wait before the next look, in seconds.
@@ -378,7 +386,11 @@ class Reconciler:
         for name, found in alive.items():
             if name not in self.endpoints:
                 self.endpoints[name] = Endpoint(described=found, reader=self._reader, new_fleet=self._new_fleet)
-            self.endpoints[name].apply(found, as_of=as_of)
+            try:
+                self.endpoints[name].apply(found, as_of=as_of)
+                self.endpoints[name].errors.went_well()
+            except Exception as error:  # noqa: BLE001  (the other endpoints are followed all the same)
+                self.endpoints[name].errors.failed(error)
         if any(endpoint.changing for endpoint in self.endpoints.values()):
             self._changed_at = time.monotonic()
 
@@ -389,6 +401,7 @@ class Reconciler:
         task = asyncio.create_task(endpoint.remove(drain=True), name=f"remove {name}")
         self._removals.add(task)
         task.add_done_callback(self._removals.discard)
+        task.add_done_callback(say_if_it_failed)
 
     async def stop(self) -> None:
         """Stop every fleet, and start none from now on."""

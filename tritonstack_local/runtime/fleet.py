@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -255,6 +256,7 @@ class Fleet:
         try:
             await self._await_ping(container, client)
             await client.open()
+            self.server_version = await asyncio.to_thread(lambda: container.server_version)
         except ContainerGoneError as error:
             client.close()
             await asyncio.to_thread(container.stop)
@@ -264,7 +266,6 @@ class Fleet:
             await asyncio.shield(asyncio.to_thread(container.stop))
             raise
         self.refused_ping = None
-        self.server_version = await asyncio.to_thread(lambda: container.server_version)
         self.container, self.client = container, client
         self.ready.set()
         return container
@@ -308,14 +309,13 @@ class Fleet:
         pause, began = FIRST_RESTART_SECONDS, time.monotonic()
         while True:
             code = await asyncio.shield(asyncio.wrap_future(container.exited))  # see Enclosure.exited
-            self.ready.clear()
-            self.state = FleetState.RESTARTING
+            self._not_ready()
             self.restarts += 1
             lost = self.models.container_gone()  # before anything is awaited: no caller may find a model loaded
             self.models.restore(lost)
             if self.client is not None:
                 self.client.close()
-            await asyncio.to_thread(container.stop)
+            await self._end_container(container)
             self.last_errors.append((time.time(), f"the container ended with exit code {code}; it is started again"))
             self.note(f"the container ended with exit code {code}; starting it again with {len(lost)} models")
             if time.monotonic() - began > STEADY_SECONDS:
@@ -324,15 +324,28 @@ class Fleet:
             pause, began = min(pause * 2, LONGEST_RESTART_SECONDS), time.monotonic()
             self.state = FleetState.READY
 
+    def _not_ready(self) -> None:
+        """No request and no load goes to the container from now on, until another one is up."""
+        self.ready.clear()
+        self.state = FleetState.RESTARTING
+
+    async def _end_container(self, container: TritonContainer) -> None:
+        """End a container, or what is left of it; an error of that must not keep another one from starting."""
+        try:
+            await asyncio.to_thread(container.stop)
+        except Exception:
+            logger.exception("%s/%s: its container could not be ended", self.endpoint, self.config.name)
+
     async def _boot_again(self, pause: float) -> TritonContainer:
         while True:
             await asyncio.sleep(pause)
             try:
                 return await self._boot()
-            except DeploymentError as error:
+            except Exception as error:  # noqa: BLE001  (whatever it is, a fleet without a container is started again)
                 pause = min(pause * 2, LONGEST_RESTART_SECONDS)
-                self.last_errors.append((time.time(), str(error)[:1000]))
-                self.note(f"{error} — trying again in {pause:.1f} s")
+                reason = str(error) if isinstance(error, DeploymentError) else f"the local runtime failed: {error!r}"
+                self.last_errors.append((time.time(), reason[:1000]))
+                self.note(f"{reason} — trying again in {pause:.1f} s")
 
     async def _watch_health(self) -> None:
         """Watch /ping: without an answer the container is ended, so that ``_supervise`` starts it again."""
@@ -343,12 +356,16 @@ class Fleet:
             try:
                 self._judge(await client.ping())
                 answered = time.monotonic()
-            except (ContainerGoneError, TimeoutError):
+            except Exception as error:  # noqa: BLE001  (whatever kept /ping from being answered)
                 if container.exited.done():
                     answered = time.monotonic()
                 elif time.monotonic() - answered > self._settings.unhealthy_seconds:
-                    self.note(f"/ping unanswered for {self._settings.unhealthy_seconds:.0f} s; the container is ended")
-                    await asyncio.to_thread(container.stop)
+                    seconds = self._settings.unhealthy_seconds
+                    self.note(f"/ping unanswered for {seconds:.0f} s ({error}); the container is ended")
+                    self._not_ready()  # its end takes seconds, in which nothing more may be sent to it
+                    while not container.exited.done():
+                        await self._end_container(container)
+                        await asyncio.sleep(PING_EVERY_SECONDS)
                     answered = time.monotonic()
 
     def _judge(self, status: int) -> None:
@@ -387,18 +404,19 @@ class Fleet:
         """
         self.state = FleetState.STOPPED
         self._give_up.set()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.ready.set()  # whoever waits for the container learns that there will be none
-        if self.client is not None:
-            self.client.close()
-        await self.models.close()
-        if self.container is not None:
-            await asyncio.to_thread(self.container.stop, seconds=grace_seconds)
-        if self.before_removal is not None:
-            await self.before_removal(self)
-        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+        async with AsyncExitStack() as ending:  # from the last to the first, whichever of them fails
+            ending.push_async_callback(asyncio.to_thread, shutil.rmtree, self.folder, ignore_errors=True)
+            if self.before_removal is not None:
+                ending.push_async_callback(self.before_removal, self)
+            if self.container is not None:
+                ending.push_async_callback(asyncio.to_thread, self.container.stop, seconds=grace_seconds)
+            ending.push_async_callback(self.models.close)
+            if self.client is not None:
+                ending.callback(self.client.close)
+            ending.callback(self.ready.set)  # whoever waits for the container learns that there will be none
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 async def _connect(container: TritonContainer, count: int) -> list[socket.socket]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,7 @@ from tritonstack.sagemaker_rules import (
     model_to_retire,
     unloads_when_idle,
 )
+from tritonstack_local.runtime.background import say_if_it_failed
 from tritonstack_local.runtime.errors import ContainerAddress, model_not_ready
 from tritonstack_local.runtime.metrics import FleetMetrics
 from tritonstack_local.runtime.model_store import DownloadCancelledError, ModelStore, model_hash
@@ -28,6 +30,7 @@ from tritonstack_local.runtime.pool import ContainerGoneError
 from tritonstack_local.runtime.settings import RuntimeSettings
 
 TARGET_MODEL = b"x-amzn-sagemaker-target-model"
+logger = logging.getLogger("tritonstack.runtime")
 
 
 def invoke_line(*, name_hash: str, target_model: str) -> bytes:
@@ -174,6 +177,9 @@ class ModelCache:
             self._forget(model)
             model.done.set_exception(model_not_ready(target_model=model.target))
             raise
+        except Exception as fault:  # a model whose load ended so must not stay ``loading``: its callers wait for it
+            logger.exception("%s: its load failed inside the local runtime", model.target)
+            error = internal_failure(f"The load of {model.target} failed inside the local runtime: {fault!r}")
         if error is not None:
             await self._failed(model, error)
             return
@@ -296,12 +302,16 @@ class ModelCache:
                 )
         except (ContainerGoneError, TimeoutError) as error:
             self.log(f"{model.target}: unload failed: {error}")
+        except Exception:  # neither this model nor the one that needs its place may wait for ever
+            logger.exception("%s: its unload failed inside the local runtime", model.target)
         finally:
             self.events.duration(aws_names.MODEL_UNLOADING_TIME, time.monotonic() - began)
-            await asyncio.shield(asyncio.to_thread(self.store.remove, model.target))
-            self._forget(model)
-            if not model.done.done():
-                model.done.set_result(None)
+            try:
+                await asyncio.shield(asyncio.to_thread(self.store.remove, model.target))
+            finally:  # also where the load that wanted the place is given up meanwhile
+                self._forget(model)
+                if not model.done.done():
+                    model.done.set_result(None)
 
     def _forget(self, model: CachedModel) -> None:
         if self.models.get(model.target) is model:
@@ -349,3 +359,4 @@ class ModelCache:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(say_if_it_failed)

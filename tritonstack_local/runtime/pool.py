@@ -275,12 +275,15 @@ class ConnectionPool:
 
     def _look_for_late_answers(self) -> None:
         now = time.monotonic()
-        for connection in [each for each in self._all if each.busy and now > each.deadline]:
-            connection.expire()
-        if self._all and not self._closed:
-            self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._look_for_late_answers)
-        else:
-            self._sweep = None
+        late = [each for each in self._all if each.busy and now > each.deadline]
+        try:
+            for connection in late:
+                connection.expire()
+        finally:  # who was called back may fail; the others' time-outs stand all the same
+            if self._all and not self._closed:
+                self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._look_for_late_answers)
+            else:
+                self._sweep = None
 
     # Staying apart from loads -----------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
 from tritonstack.catalogue import load_catalogue
+from tritonstack_local.runtime.background import ErrorLog, repeat
 from tritonstack_local.runtime.fleet import Fleet, FleetState, InstanceUsage
 from tritonstack_local.runtime.metrics import by_namespace
 from tritonstack_local.runtime.settings import RuntimeSettings
@@ -156,12 +157,14 @@ class Publisher:
         self._logs = logs
         self._shippers: dict[Fleet, LogShipper] = {}
         self._usage: dict[Fleet, InstanceUsage] = {}
+        self._errors: dict[Fleet, ErrorLog] = {}
         self._unsent: list[tuple[str, dict[str, Any]]] = []
         self._failing = False
 
     def add(self, fleet: Fleet) -> None:
         """Send this fleet's metrics and log from now on."""
         address = fleet.address
+        self._errors[fleet] = ErrorLog(f"{address.endpoint}/{fleet.config.variant}: sampling or sending its log")
         instance = load_catalogue().instance(fleet.config.instance_type)
         self._usage[fleet] = InstanceUsage(self._settings.state, vcpus=None if instance is None else instance.vcpu)
         self._shippers[fleet] = LogShipper(
@@ -173,29 +176,46 @@ class Publisher:
         )
 
     async def ship_logs(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.log_seconds)
-            for shipper in tuple(self._shippers.values()):
+        """Send what the containers log, until cancelled."""
+        await repeat(self._ship_logs, what="sending logs")
+
+    async def _ship_logs(self) -> float:
+        for fleet, shipper in tuple(self._shippers.items()):
+            try:
                 await asyncio.to_thread(shipper.ship)
+            except Exception as error:  # noqa: BLE001  (the other fleets' logs are sent all the same)
+                self._failed(fleet, error)
+        return self._settings.log_seconds
 
     async def send_metrics(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.flush_seconds)
-            await self.flush()
+        """Send what was counted, until cancelled."""
+        await repeat(self._send_metrics, what="sending metrics")
+
+    async def _send_metrics(self) -> float:
+        await self.flush()
+        return self._settings.flush_seconds
 
     async def flush(self) -> None:
         """Send what was counted since the last time. What cannot be sent is kept for the next."""
         for fleet in list(self._usage):
-            await self._sample(fleet)
+            try:
+                await self._sample(fleet)
+            except Exception as error:  # noqa: BLE001  (what was counted is sent all the same)
+                self._failed(fleet, error)
             ended = fleet.state is FleetState.STOPPED
             self._unsent += fleet.metrics.take(ended=ended)
             if ended:
                 del self._usage[fleet]
                 self._shippers.pop(fleet, None)
+                self._errors.pop(fleet, None)
         del self._unsent[:-KEPT_DATA]
         unsent, self._unsent = self._unsent, []
         left = await asyncio.to_thread(self._put, by_namespace(unsent))
         self._unsent = left + self._unsent
+
+    def _failed(self, fleet: Fleet, error: Exception) -> None:
+        if (errors := self._errors.get(fleet)) is not None:
+            errors.failed(error)
 
     async def last_log(self, fleet: Fleet) -> None:
         """Send the rest of a fleet's log before its folder is deleted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from botocore.exceptions import ClientError
 from tests.tritonstack_local.emulator.building import ENDLESS, alive, buildspec, endless_processes, make_project, start
 from tests.tritonstack_local.emulator.processing_jobs import STUBBORN, entrypoint_of, job_says, start_job
 from tests.tritonstack_local.emulator.running import PYTHON, REPOSITORY, Emulator, free_port, make_function, make_role
-from tritonstack_local.emulator.clock import Clock
+from tritonstack_local.emulator.clock import MOST_AHEAD_SECONDS, MOST_SECONDS, Clock
 
 FILLED_WHILE_READ = """
 import gc
@@ -145,6 +146,26 @@ def test_moving_the_clock_passes_a_deadline_and_wakes_who_waits_for_it() -> None
     assert clock.wait_for(lambda: True, clock.deadline(LONG)), "what happens before the deadline ends the wait"
 
 
-@pytest.mark.parametrize("body", [b"[]", b'{"advance_seconds": -1}'])
-def test_what_is_no_move_of_the_clock_is_refused(aws: Emulator, body: bytes) -> None:
-    assert aws._http("POST", "/_tritonstack/clock", body)[0] == 400
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"[" * 100_000,
+        *(b'{"advance_seconds": %b}' % value for value in (b"-1", b"1e18", b"NaN", b"Infinity", b"true", b'"60"')),
+        b'{"advance_seconds": 1%b}' % (b"0" * 400),
+    ],
+)
+def test_what_is_no_move_of_the_clock_is_refused_and_moves_nothing(aws: Emulator, body: bytes) -> None:
+    before = float(aws.get("/_tritonstack/clock")["now"])
+    status, answer = aws._http("POST", "/_tritonstack/clock", body)
+    assert (status, "from 0 to 31622400" in answer["message"]) == (400, True)
+    assert 0 <= float(aws.get("/_tritonstack/clock")["now"]) - before < LONG
+
+
+def test_a_clock_does_not_get_so_far_ahead_that_its_times_are_no_dates() -> None:
+    clock = Clock()
+    for _ in range(MOST_AHEAD_SECONDS // MOST_SECONDS):
+        clock.advance(MOST_SECONDS)
+    with pytest.raises(ValueError, match="ahead"):
+        clock.advance(1)
+    assert time.gmtime(clock.now()).tm_year < 2300

@@ -71,6 +71,15 @@ async def until(condition: Callable[[], bool], *, seconds: float = 20.0) -> None
         await asyncio.sleep(0.005)
 
 
+def fails_with(error: Exception) -> Callable[..., Awaitable[Any]]:
+    """A coroutine function that raises."""
+
+    async def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
+
+
 def archive(text: str = "a model", *, name: str = "model.txt") -> bytes:
     """A gzip-compressed tar archive with one file."""
     data = io.BytesIO()
@@ -82,12 +91,14 @@ def archive(text: str = "a model", *, name: str = "model.txt") -> bytes:
 
 
 class FakeObjects(S3Objects):
-    """A bucket. Every ``<letter>.tar.gz`` below ``prefix/`` exists unless ``missing`` names it."""
+    """A bucket. Every ``<letter>.tar.gz`` below ``prefix/`` exists unless ``missing`` names it; reading one may raise
+    what ``errors`` has for it."""
 
     def __init__(self) -> None:
         """Full."""
         self.missing: set[str] = set()
         self.contents: dict[str, bytes] = {}
+        self.errors: dict[str, Exception] = {}
         self.downloads: list[str] = []
         self.gate = threading.Event()
         self.gate.set()
@@ -99,6 +110,8 @@ class FakeObjects(S3Objects):
         if name in self.missing:
             raise model_data_not_found(bucket=location.bucket, key=location.key)
         self.gate.wait(30)
+        if name in self.errors:
+            raise self.errors[name]
         data = self.contents.get(name) or archive(name)
         yield data[:10]
         yield data[10:]

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, config, stage, until
+from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, config, fails_with, stage, until
 from tritonstack.errors import WorkFailedError
 from tritonstack.http_server import InvokeError
 from tritonstack_local.runtime.deployed import DeployedEndpoint, DeploymentError
-from tritonstack_local.runtime.fleet import FleetState
+from tritonstack_local.runtime.fleet import Fleet, FleetState, InstanceUsage
+from tritonstack_local.runtime.publisher import LogShipper
 
 
 @asynchronous
@@ -256,6 +257,83 @@ async def test_a_container_that_no_longer_answers_ping_is_replaced(tmp_path: Pat
         await until(silent.exited.done)
         await until(lambda: at.fleet().state is FleetState.READY and len(at.triton.containers) == 2)
         assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_an_unhealthy_container_takes_no_request_while_it_ends(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), health_seconds=0.02, unhealthy_seconds=0.1) as at:
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+        silent, ending, go_on = at.triton.containers[0], threading.Event(), threading.Event()
+        stop = silent.stop
+
+        def slowly(*, seconds: float = 10.0) -> int:
+            ending.set()
+            go_on.wait(30)
+            return stop(seconds=seconds)
+
+        silent.stop = slowly  # type: ignore[method-assign]
+        silent.hangs = True
+        await until(ending.is_set)
+        refused = asyncio.create_task(at.call("a.tar.gz"))
+        await asyncio.wait([refused], timeout=5)
+        go_on.set()
+        with pytest.raises(InvokeError) as caught:
+            await refused
+        assert (caught.value.code, caught.value.status) == ("ServiceUnavailable", 503)
+        await until(lambda: at.fleet().state is FleetState.READY and len(at.triton.containers) == 2)
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_a_container_is_started_again_whatever_the_first_attempt_fails_with(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        fleet = at.fleet()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(fleet, "_await_ping", fails_with(KeyError("unlisted")))
+            await at.triton.containers[0].die()
+            await until(lambda: any("KeyError('unlisted')" in said for _, said in fleet.last_errors))
+        await until(lambda: fleet.state is FleetState.READY)
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_a_deployment_that_fails_for_any_reason_is_reported_and_the_old_fleet_serves_on(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Fleet, "start", fails_with(RecursionError("unlisted")))
+            at.reader.deploy("e", config("config-2"))
+            await until(lambda: bool(at.reader.reports) and at.reader.reports[-1][1] == "config-2")
+        _, _, outcome, reason = at.reader.reports[-1]
+        assert (outcome, "RecursionError('unlisted')" in reason) == ("failed", True)
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+        at.reader.deploy("e", config("config-3"))
+        await at.in_service("config-3")
+
+
+@asynchronous
+async def test_what_is_deployed_is_followed_on_after_any_error_and_logs_and_metrics_go_on(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), flush_seconds=0.01, log_seconds=0.01) as at:
+        mark, broken = at.reader.mark, [True]
+
+        def read_mark() -> str:
+            if broken:
+                raise KeyError("unlisted")
+            return mark()
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(at.reader, "mark", read_mark)
+            patched.setattr(LogShipper, "ship", lambda _self: 1 // 0)
+            patched.setattr(InstanceUsage, "sample", lambda _self, _pid: 1 // 0)
+            await until(lambda: "KeyError('unlisted')" in (at.runtime.reconciler.unreachable or ""))
+            at.cloudwatch.calls.clear()
+            await at.call("a.tar.gz")
+            await until(lambda: any(name == "put_metric_data" for name, _ in at.cloudwatch.calls))
+            broken.clear()
+            at.reader.deploy("e", config("config-2"))
+            await at.in_service("config-2")
+        at.logs.calls.clear()
+        at.triton.containers[-1].log_path.write_text("a line\n")
+        await until(lambda: any(name == "put_log_events" for name, _ in at.logs.calls))
 
 
 @asynchronous

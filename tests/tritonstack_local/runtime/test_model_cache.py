@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import random
+import threading
 from pathlib import Path
 
 import pytest
 
-from tests.tritonstack_local.runtime.fakes import archive, asynchronous, config, stage, until
+from tests.tritonstack_local.runtime.fakes import archive, asynchronous, config, fails_with, stage, until
 from tritonstack.http_server import InvokeError
+from tritonstack.sagemaker_rules import ModelState
 
 
 @asynchronous
@@ -167,6 +169,57 @@ async def test_a_failed_load_is_reported_to_every_caller_and_tried_again_by_the_
         found = await asyncio.gather(*(at.call("a.tar.gz") for _ in range(3)), return_exceptions=True)
         assert [one.members["OriginalStatusCode"] for one in found if isinstance(one, InvokeError)] == [400] * 3
         del at.triton.failing["a.tar.gz"]
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@pytest.mark.parametrize("error", [RecursionError("too deep"), MemoryError(), KeyError("unlisted")])
+@asynchronous
+async def test_a_load_that_fails_for_any_reason_answers_its_callers_at_once_and_is_tried_again_by_the_next(
+    tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.objects.errors["bad.tar.gz"] = error
+        failed = await asyncio.gather(*(at.call("bad.tar.gz") for _ in range(5)), return_exceptions=True)
+        assert {one.code if isinstance(one, InvokeError) else one for one in failed} == {"InternalFailure"}
+        assert "bad.tar.gz: its load failed inside the local runtime" in caplog.text
+        assert "bad.tar.gz" not in at.fleet().models.models
+        del at.objects.errors["bad.tar.gz"]
+        assert await at.model_of("bad.tar.gz") == "bad.tar.gz"
+
+
+@asynchronous
+async def test_an_unload_that_fails_for_any_reason_keeps_neither_its_model_nor_the_next_one_waiting(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, config(), max_models=1) as at:
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(at.fleet().models, "unload", fails_with(RuntimeError("unlisted")))
+            assert await at.model_of("b.tar.gz") == "b.tar.gz"
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+
+
+@asynchronous
+async def test_a_model_on_its_way_out_is_gone_also_where_the_load_that_wanted_its_place_is_given_up(
+    tmp_path: Path,
+) -> None:
+    async with stage(tmp_path, config(), max_models=1, load_seconds=0.2) as at:
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+        removing, go_on = threading.Event(), threading.Event()
+
+        def slowly(_target: str) -> None:
+            removing.set()
+            go_on.wait(30)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(at.fleet().store, "remove", slowly)
+            given_up = asyncio.create_task(at.call("b.tar.gz"))
+            await until(removing.is_set)
+            await until(lambda: at.fleet().models.models["b.tar.gz"].state is ModelState.LOADING)
+            await until(lambda: "a.tar.gz" not in at.fleet().models.models)
+            go_on.set()
+        with pytest.raises(InvokeError):
+            await given_up
         assert await at.model_of("a.tar.gz") == "a.tar.gz"
 
 

@@ -16,6 +16,7 @@ from tritonstack_local.emulator.autoscaling import target_tracking
 from tritonstack_local.emulator.autoscaling.schedule import Moments, moments
 from tritonstack_local.emulator.autoscaling.target_tracking import Activities, failed_lately
 from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.faults import logged_faults
 from tritonstack_local.emulator.iam.authorization import current_principal, enforced
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.service_calls import arn_of, names, refusal_of
@@ -97,7 +98,7 @@ class ScalableTargets:
 
     def _everywhere(self, act: Callable[[], Any]) -> None:
         for account, region in sorted({key[:2] for key in list(self._targets._data)}):
-            with request_scope(account, region):
+            with request_scope(account, region), logged_faults(f"scaling of {account} in {region}"):
                 act()
 
     def _perform_schedules(self) -> None:
@@ -107,23 +108,28 @@ class ScalableTargets:
             (at, action) for action in self._schedules.values() if (at := action["_moments"].passed(now)) is not None
         ]
         for _, action in sorted(due, key=lambda each: float(each[0])):
-            target, asked = self._targets[_key(action)], action["ScalableTargetAction"]
-            what = " and ".join(f"{name[:3].lower()} capacity to {asked[name]}" for name in _LIMITS if name in asked)
-            least, most = ({**target, **asked}[name] for name in _LIMITS)
-            failed = None if least <= most else f"Maximum capacity {most} cannot be less than minimum capacity {least}"
-            if failed is None:
-                target.update(asked, _limits_changed=True)
-            cause = f"scheduled action name {action['ScheduledActionName']} was triggered"
-            self.activities.add(target, what, cause=cause, began=now, failed=failed)
-            self._bring_inside(target)
+            with logged_faults(f"scheduled action {action['ScheduledActionName']}"):
+                self._perform(action, now=now)
+
+    def _perform(self, action: dict[str, Any], *, now: float) -> None:
+        target, asked = self._targets[_key(action)], action["ScalableTargetAction"]
+        what = " and ".join(f"{name[:3].lower()} capacity to {asked[name]}" for name in _LIMITS if name in asked)
+        least, most = ({**target, **asked}[name] for name in _LIMITS)
+        failed = None if least <= most else f"Maximum capacity {most} cannot be less than minimum capacity {least}"
+        if failed is None:
+            target.update(asked, _limits_changed=True)
+        cause = f"scheduled action name {action['ScheduledActionName']} was triggered"
+        self.activities.add(target, what, cause=cause, began=now, failed=failed)
+        self._bring_inside(target)
 
     def _scale(self) -> None:
         for target in self._targets.values():
-            self._bring_inside(target)
-            count = self._count(target)
-            if count is not None and not failed_lately(target):
-                policies = [policy for policy in self._policies.values() if _key(policy) == _key(target)]
-                target_tracking.follow(target, policies, count=count, activities=self.activities)
+            with logged_faults(f"scaling of {target['ResourceId']}"):
+                self._bring_inside(target)
+                count = self._count(target)
+                if count is not None and not failed_lately(target):
+                    policies = [policy for policy in self._policies.values() if _key(policy) == _key(target)]
+                    target_tracking.follow(target, policies, count=count, activities=self.activities)
 
     def _bring_inside(self, target: dict[str, Any]) -> None:
         """Once its limits have changed, a count outside of them is made the nearest limit, as soon as it may be."""

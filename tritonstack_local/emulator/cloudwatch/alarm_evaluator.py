@@ -23,6 +23,7 @@ from tritonstack_local.emulator.cloudwatch.alarm_evaluation import (
     iso,
 )
 from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, Series, Span
+from tritonstack_local.emulator.faults import logged_faults
 from tritonstack_local.emulator.service_events import publishing_refusal
 
 logger = logging.getLogger("tritonstack.emulator.alarms")
@@ -66,7 +67,8 @@ def follow() -> None:
         region, account = alarm["AlarmArn"].split(":")[3:5]
         with request_scope(account, region):
             for action in alarm[_ACTIONS[alarm["StateValue"]]] if alarm["ActionsEnabled"] else ():
-                _execute(action, alarm, before)
+                with logged_faults(f"action {action} of alarm {alarm['AlarmName']}"):
+                    _execute(action, alarm, before)
 
 
 def _execute(action: str, alarm: Alarm, before: str) -> None:
@@ -152,21 +154,34 @@ class AlarmEvaluator:
     def evaluate_all(self) -> None:
         """Every alarm once, at the clock's time, with what comes before and after."""
         for call in (*self._before, self._evaluate_alarms, *self._after):
-            try:
+            with logged_faults(str(call)):  # no reason to evaluate no more
                 call()
-            except Exception:  # no reason to evaluate no more
-                logger.exception("%s failed", call)
 
     def _evaluate_alarms(self) -> None:
         for account, region in sorted({key[:2] for key in list(cloudwatch._alarms._data)}):
-            with request_scope(account, region):
-                try:
-                    with metrics.lock:
-                        for alarm in list(cloudwatch._alarms.values()):
-                            evaluate(alarm)
-                    follow()
-                except Exception:  # nor the other regions' alarms
-                    logger.exception("alarms of %s in %s were not evaluated to the end", account, region)
+            with request_scope(account, region), logged_faults(f"the alarms of {account} in {region}"):
+                with metrics.lock:
+                    for alarm in list(cloudwatch._alarms.values()):
+                        _evaluate_whatever(alarm)
+                follow()
+
+
+def _evaluate_whatever(alarm: Alarm) -> None:
+    """Evaluate one alarm; what it fails with is its own, and the others are evaluated all the same."""
+    try:
+        evaluate(alarm)
+    except Exception as error:
+        if alarm.get("EvaluationState") != "EVALUATION_ERROR":  # it is looked at every second
+            logger.exception("alarm %s was not evaluated", alarm.get("AlarmName"))
+        _not_evaluated(alarm, f"the local AWS failed: {error!r}")
+
+
+def _not_evaluated(alarm: Alarm, reason: str) -> None:
+    """INSUFFICIENT_DATA where it was not that: "configuration errors in alarm setup", with a reason (user guide,
+    "Alarm evaluation")."""
+    alarm["EvaluationState"] = "EVALUATION_ERROR"
+    if alarm.get("AlarmArn") not in held_since and alarm.get("StateValue") != INSUFFICIENT_DATA:
+        change(alarm, INSUFFICIENT_DATA, f"Evaluation error: {reason}")
 
 
 def evaluate(alarm: Alarm) -> None:
@@ -182,10 +197,7 @@ def evaluate(alarm: Alarm) -> None:
     try:
         series = _series(alarm, span)
     except ExpressionError as error:
-        # "Configuration errors in alarm setup", with a reason (user guide, "Alarm evaluation").
-        alarm["EvaluationState"] = "EVALUATION_ERROR"
-        if arn not in held_since and alarm["StateValue"] != INSUFFICIENT_DATA:
-            change(alarm, INSUFFICIENT_DATA, f"Evaluation error: {error}")
+        _not_evaluated(alarm, str(error))
         return
     seen[arn] = basis
     alarm.pop("EvaluationState", None)

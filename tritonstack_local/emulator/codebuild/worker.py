@@ -123,7 +123,7 @@ class BuildWorker:
             prefix=lambda: time.strftime("[Container] %Y/%m/%d %H:%M:%S ", time.gmtime(clock.now())),
         )
         self._deadline: Deadline = clock.deadline(build.plan.timeout_minutes * 60)
-        self._folder = Path(tempfile.mkdtemp(prefix="codebuild-"))
+        self._folder = Path(tempfile.gettempdir(), f"codebuild-{uuid.uuid4().hex}")
         self._source = self._folder / "src"
         self._shell: BuildShell | None = None
         self._environment: dict[str, str] = {}
@@ -133,6 +133,7 @@ class BuildWorker:
         build = self._build
         try:
             build.phases[-1].status, build.phases[-1].end = "SUCCEEDED", clock.now()  # QUEUED
+            self._folder.mkdir(mode=0o700)
             self._source.mkdir()
             status = self._phases()
         except InterruptedBuildError as interruption:
@@ -143,13 +144,18 @@ class BuildWorker:
         self._finish(status)
 
     def _finish(self, status: str) -> None:
-        if self._shell is not None:
-            self._shell.end()
-        if self._build.phases[-1].end is None:
-            self._close(self._build.phases[-1], status)
-        finalizing = self._build.begin("FINALIZING")
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._close(finalizing, "SUCCEEDED")
+        """End the build, also where its processes or its log cannot be ended as they should."""
+        try:
+            if self._shell is not None:
+                self._shell.end()
+            if self._build.phases[-1].end is None:
+                self._close(self._build.phases[-1], status)
+            finalizing = self._build.begin("FINALIZING")
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._close(finalizing, "SUCCEEDED")
+        except Exception:  # as in ``run``
+            logger.exception("build %s: a fault of the local AWS at its end", self._build.id)
+            status = "FAULT"
         self._build.begin("COMPLETED")
         self._build.end = clock.now()
         self._build.status = status

@@ -110,7 +110,11 @@ class Endpoints:
                 continue
             region, account = record.arn.split(":")[3:5]
             with request_scope(account, region):
-                broken = broken_alarm(deployment.guardrails.alarms)
+                try:
+                    broken = broken_alarm(deployment.guardrails.alarms)
+                except Exception as error:  # it would bake for ever, and the endpoints after it with it
+                    logger.exception("%s: its alarms cannot be looked at", record.name)
+                    broken = f"The local AWS failed to look at its alarms: {error!r}."
             with self._state.changed:
                 if record.pending is deployment and advance(record, deployment, broken=broken):
                     self._state.changed.notify_all()

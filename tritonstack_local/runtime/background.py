@@ -1,0 +1,49 @@
+"""Work in the background: an error of it is logged, and leaves no state that nobody ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+PAUSE_AFTER_ERROR_SECONDS = 1.0
+logger = logging.getLogger("tritonstack.runtime")
+
+
+def say_if_it_failed(task: asyncio.Future[Any]) -> None:
+    """Log the failure of a task that nobody awaits."""
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("work in the background failed: %r", task.exception(), exc_info=task.exception())
+
+
+@dataclass
+class ErrorLog:
+    """Logs the errors of work that is done again and again: each once, until another one comes or it goes well."""
+
+    what: str
+    _last: str = ""
+
+    def failed(self, error: Exception) -> None:
+        """The work failed with ``error``; it will be tried again."""
+        if repr(error) != self._last:
+            logger.error("%s failed, and goes on: %r", self.what, error, exc_info=error)
+        self._last = repr(error)
+
+    def went_well(self) -> None:
+        """The next error is logged, also where it is the same as the last one."""
+        self._last = ""
+
+
+async def repeat(step: Callable[[], Awaitable[float]], *, what: str) -> None:
+    """Do ``step`` until cancelled, with a pause of the seconds that it returns; an error ends one step, not all."""
+    errors = ErrorLog(what)
+    while True:
+        try:
+            pause = await step()
+            errors.went_well()
+        except Exception as error:  # noqa: BLE001  (whatever it is, the next step may go well)
+            errors.failed(error)
+            pause = PAUSE_AFTER_ERROR_SECONDS
+        await asyncio.sleep(pause)
