@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
+from tritonstack.foreign_text import parse_program
+
 UTILS = "triton_python_backend_utils"
 INFERS = f"{UTILS}.InferenceRequest"
 """A program that calls this sends requests to other models: business logic scripting (BLS)."""
@@ -45,8 +47,8 @@ def calls_of(paths: Iterable[Path], *, inside: str | None = None) -> frozenset[s
     for path in paths:
         try:
             content = path.read_bytes()
-            tree = ast.parse(content) if UTILS.encode() in content else None
-        except (OSError, SyntaxError, ValueError):
+            tree = parse_program(content) if UTILS.encode() in content else None
+        except (OSError, SyntaxError):
             continue  # the linter reports it
         if tree is None:
             continue

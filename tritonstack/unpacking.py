@@ -1,26 +1,18 @@
 """Unpack an untrusted archive: streamed, inside its folder, of bounded size.
 
-Why not tarfile's data filter: docs/decisions/0022-unpacking-archives.md.
+Why not tarfile's data filter, nor tarfile: docs/decisions/0022-unpacking-archives.md.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import tarfile
-import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
-
-from isal import igzip, isal_zlib
 
 from tritonstack.disk import disk_full
-
-CHUNK = 1024 * 1024
-open_gzip: Callable[..., Any] = igzip.open
-IsalError: Any = isal_zlib.error
+from tritonstack.tar_reading import CHUNK, DAMAGED, ReadableStream, TarMember, open_gzip, tar_members
 
 
 class UnsafeArchiveError(Exception):
@@ -32,7 +24,7 @@ class UnpackLimits:
     """The most bytes and members that an archive may unpack to."""
 
     max_bytes: int = 64 << 30
-    max_members: int = 200_000
+    max_members: int = 200_000  # files, links and folders, those that only a path names included
 
 
 DEFAULT_LIMITS = UnpackLimits()
@@ -55,17 +47,18 @@ def unpack(
     """
     folder.mkdir(parents=True)
     try:
-        with open_gzip(archive, "rb") as plain, tarfile.open(fileobj=plain, mode="r|") as tar:
-            written = _Unpacking(folder, limits, cancelled).run(tar)
-            while plain.read(CHUNK):  # to the end, where gzip's checksum stands
-                pass
+        with open_gzip(archive, "rb") as plain:
+            unpacking = _Unpacking(folder, limits, cancelled)
+            written = unpacking.run(tar_members(plain))
+            unpacking.read_to_end(plain)
             return written
-    except (tarfile.TarError, zlib.error, IsalError, EOFError, OSError, ValueError) as error:
+    except DAMAGED as error:
         shutil.rmtree(folder, ignore_errors=True)
         if disk_full(error):
             raise  # the archive may be fine
-        raise UnsafeArchiveError(f"the archive is damaged or cannot be written: {error}") from error
-    except UnsafeArchiveError:
+        said = str(error) or type(error).__name__
+        raise UnsafeArchiveError(f"the archive is damaged or cannot be written: {said}") from error
+    except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
@@ -83,57 +76,76 @@ class _Unpacking:
         self._folder = folder
         self._limits = limits
         self._cancelled = cancelled
-        self._written = 0
+        self._written = self._members = 0
         self._links: list[tuple[Path, str]] = []
 
-    def run(self, tar: tarfile.TarFile) -> int:
-        for count, member in enumerate(tar, start=1):
-            if count > self._limits.max_members:
-                raise UnsafeArchiveError(f"more than {self._limits.max_members} members")
+    def run(self, members: Iterable[TarMember]) -> int:
+        for member in members:
+            self._count(1)
             self._stop_if_cancelled()
-            self._member(tar, member)
+            self._member(member)
         for place, target in self._links:
             self._check_inside(place.parent, place, target)  # an earlier link may be on the way to this one
-            place.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder(place.parent)
             place.unlink(missing_ok=True)
             place.symlink_to(target)
         for place, target in self._links:
             self._check_inside(place, place, target)  # a later link may have changed where an earlier one leads
         return self._written
 
-    def _member(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+    def read_to_end(self, plain: ReadableStream) -> None:
+        """Read what follows the archive's end, up to the end of the gzip stream, where its checksum stands."""
+        while chunk := plain.read(CHUNK):
+            self._count_bytes(len(chunk))
+            self._stop_if_cancelled()
+
+    def _member(self, member: TarMember) -> None:
         place = self._folder / member_path(member.name)
-        if member.isdir():
-            place.mkdir(parents=True, exist_ok=True)
-            return
-        if member.issym():
-            self._links.append((place, member.linkname))
-            return
-        if not (member.isreg() or member.islnk()):
-            raise UnsafeArchiveError(f"member {member.name!r} is a device or of an unknown kind")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if member.islnk():
-            source = self._folder / member_path(member.linkname)
+        if member.is_folder:
+            self._make_folder(place)
+        elif member.is_symlink:
+            self._links.append((place, member.link))
+        elif member.is_hard_link:
+            self._make_folder(place.parent)
+            source = self._folder / member_path(member.link)
             if not source.is_file():
-                raise UnsafeArchiveError(f"member {member.name!r} links to {member.linkname!r}, which is not unpacked")
+                raise UnsafeArchiveError(f"member {member.name!r} links to {member.link!r}, which is not unpacked")
             place.unlink(missing_ok=True)
             os.link(source, place)
+        elif member.is_file:
+            self._make_folder(place.parent)
+            self._write(member, place)
         else:
-            content = tar.extractfile(member)
-            if content is None:
-                raise UnsafeArchiveError(f"member {member.name!r} has no content")
-            self._write(content, place, executable=bool(member.mode & 0o100))
+            raise UnsafeArchiveError(f"member {member.name!r} is a device or of an unknown kind")
 
-    def _write(self, source: IO[bytes], place: Path, *, executable: bool) -> None:
+    def _make_folder(self, place: Path) -> None:
+        """Make a folder, and count those above it that no member states: a path of 4,096 bytes names 2,048."""
+        missing = 0
+        for each in (place, *place.parents):
+            if each.is_dir():
+                break
+            missing += 1
+        self._count(max(missing - 1, 0))
+        place.mkdir(parents=True, exist_ok=True)
+
+    def _write(self, member: TarMember, place: Path) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         place.unlink(missing_ok=True)  # a later member of the same name replaces the earlier one, as tar does
-        with os.fdopen(os.open(place, flags, 0o755 if executable else 0o644), "wb") as file:
-            while chunk := source.read(CHUNK):
-                self._written += len(chunk)
-                if self._written > self._limits.max_bytes:
-                    raise UnsafeArchiveError(f"more than {self._limits.max_bytes} bytes unpacked")
+        with os.fdopen(os.open(place, flags, 0o755 if member.mode & 0o100 else 0o644), "wb") as file:
+            while chunk := member.read(CHUNK):
+                self._count_bytes(len(chunk))
                 self._stop_if_cancelled()
                 file.write(chunk)
+
+    def _count(self, members: int) -> None:
+        self._members += members
+        if self._members > self._limits.max_members:
+            raise UnsafeArchiveError(f"more than {self._limits.max_members} members")
+
+    def _count_bytes(self, size: int) -> None:
+        self._written += size
+        if self._written > self._limits.max_bytes:
+            raise UnsafeArchiveError(f"more than {self._limits.max_bytes} bytes unpacked")
 
     def _stop_if_cancelled(self) -> None:
         if self._cancelled():

@@ -84,7 +84,7 @@ def test_a_value_written_without_a_note_has_an_unknown_writer() -> None:
     assert [version.writer for version in _record(world).versions] == ["unknown", "deployment"]
 
 
-@pytest.mark.parametrize("text", ["", "by hand", "{", "null", "[1]", '{"digest": "another"}'])
+@pytest.mark.parametrize("text", ["", "by hand", "{", "null", "[1]", '{"digest": "another"}', "[" * 1024])
 def test_any_description_is_read_as_a_note_or_as_none(text: str) -> None:
     world = worlds.World()
     world.aws._PutParameter(Name=f"{worlds.RECORDS}bert", Value=A, Type="String", Description=text)

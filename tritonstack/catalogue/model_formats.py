@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,8 @@ from typing import Any
 
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.releases import TritonRelease, minor_version
+from tritonstack.foreign_text import code_of, parse_program
+from tritonstack.zip_reading import DAMAGED_ZIP, open_zip, read_member
 
 OLDEST_TORCH, OLDEST_DALI = "PyTorch 1.13.1", "DALI 1.23.0"
 
@@ -80,17 +81,22 @@ def torch_has(torch: str | None, operator: str) -> bool:
     return torch is not None and since is not None and minor_version(torch) >= minor_version(since)
 
 
+_VERSION_BYTES = 32
+LARGEST_CODE = 16 << 20
+"""Bytes of the code of one TorchScript file, all its modules together."""
+
+
 def torchscript_version(path: Path) -> int:
     """The version of TorchScript's format that a file is of. Raises :class:`FormatError`.
 
     Source: pytorch caffe2/serialize/inline_container.cc: the record ``version``, or ``.data/version`` in newer files.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             for name in archive.namelist():
                 if name.split("/", 1)[-1] in ("version", ".data/version"):
-                    return int(archive.read(name))
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+                    return int(read_member(archive, name, most=_VERSION_BYTES))
+    except DAMAGED_ZIP as error:
         raise FormatError(f"no TorchScript: {error}") from error
     raise FormatError("no TorchScript: a zip archive without the record version")
 
@@ -103,20 +109,21 @@ def beyond_torch(path: Path) -> tuple[str, ...]:
 
 def _calls(path: Path) -> Iterator[ast.Call]:
     """Every call in a TorchScript file's code, which is written in a part of Python."""
+    left = LARGEST_CODE
     try:
-        with zipfile.ZipFile(path) as archive:
-            sources = [
-                archive.read(name).decode() for name in archive.namelist() if "/code/" in name and name[-1] == "y"
-            ]
-        trees = [ast.parse(source) for source in sources]
-    except (zipfile.BadZipFile, OSError, ValueError, SyntaxError) as error:
+        with open_zip(path) as archive:
+            for name in archive.namelist():
+                if "/code/" in name and name.endswith(".py"):
+                    source = read_member(archive, name, most=left)
+                    left -= len(source)
+                    yield from (node for node in ast.walk(parse_program(source)) if isinstance(node, ast.Call))
+    except (*DAMAGED_ZIP, SyntaxError) as error:
         raise FormatError(f"no TorchScript that can be read: {error}") from error
-    return (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def _lacks(call: ast.Call, known: Mapping[str, str]) -> Iterator[str]:
     """``aten::gelu`` where there is no such operator, ``aten::gelu(approximate)`` where it lacks an argument."""
-    match ast.unparse(call.func).split("."):
+    match code_of(call.func).split("."):
         case ["torch", name]:
             operator = f"aten::{name}"
         case ["ops", namespace, name]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +19,7 @@ from tritonstack.client.body import Array
 from tritonstack.client.manifest import TensorTable, shape_text
 from tritonstack.client.preprocessing import to_arrays
 from tritonstack.errors import InputError, Problem, collecting, refuse
+from tritonstack.zip_reading import DAMAGED_ZIP
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
 KINDS = ".json, .npy, .npz, or an image or text file where the model's recipe names an adapter for it"
@@ -93,12 +93,20 @@ def _read(file: InputFile, table: TensorTable | None, fetch: Fetch) -> dict[str,
         raise InputError(replace(each, file=each.file or str(file.path)) for each in error.problems) from error
 
 
+LARGEST_ARRAYS = 1 << 30
+"""Bytes that the arrays of an .npz file unpack to together; a request has at most 25 MB of them."""
+
+
 def _numpy(file: InputFile, content: bytes, table: TensorTable | None) -> dict[str, Array]:
     try:
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
         if isinstance(loaded, np.lib.npyio.NpzFile):
+            # What a member unpacks to is at most what it states: zipfile stops there.
+            stated = sum(entry.file_size for entry in loaded.zip.infolist())
+            if stated > LARGEST_ARRAYS:
+                raise ValueError(f"arrays of {stated:,} bytes together, at most {LARGEST_ARRAYS:,} are read")
             return {name: loaded[name] for name in loaded.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, KeyError) as error:
+    except (*DAMAGED_ZIP, SyntaxError) as error:
         raise _refused(file, found=str(error), allowed="an array that numpy.save or savez wrote, no pickle") from error
     if file.input is not None:
         return {file.input: loaded}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import re
@@ -22,6 +21,7 @@ from tritonstack.client.body import Array
 from tritonstack.client.errors import ClientFileError
 from tritonstack.client.releases import Release
 from tritonstack.errors import Problem
+from tritonstack.foreign_text import parse_json
 from tritonstack.naming import artifact_parameter
 from tritonstack.paths import HOME_VARIABLE, write_bytes
 
@@ -242,7 +242,7 @@ class ManifestReader:
         for platform in sorted(platforms, reverse=True):
             key = f"{platform}{release.model}.{release.digest}.json"
             try:
-                manifest = json.load(self._s3().get_object(Bucket=bucket, Key=key)["Body"])
+                manifest = parse_json(self._s3().get_object(Bucket=bucket, Key=key)["Body"].read())
             except ClientError as error:
                 if code_of(error) not in {"NoSuchKey", "404"}:
                     raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 PADS = ("[PAD]", "<pad>")
 """Padding tokens of BERT's, and of RoBERTa's and T5's tokenizers."""
+MOST_PIXELS = 89_478_485
+"""Of an image, as read and as resized: where Pillow warns of a decompression bomb, 256 MiB in RGB."""
 _PNG_MODES = frozenset({"1", "L", "LA", "P", "I", "RGB", "RGBA"})
 
 
@@ -148,7 +151,8 @@ def pixels(content: bytes, adapter: ImageAdapter, *, file: str | None = None) ->
     if crop is None:
         raise ValueError(f"encoding {adapter.encoding} makes no pixels")
     upright = rgb(content, file=file)
-    resized = _resized(upright, shorter=adapter.resize or crop, resample=Resampling[adapter.resample.upper()])
+    resample = Resampling[adapter.resample.upper()]
+    resized = _resized(upright, shorter=adapter.resize or crop, resample=resample, file=file)
     left, top = round((resized.width - crop) / 2), round((resized.height - crop) / 2)
     values = np.asarray(resized.crop((left, top, left + crop, top + crop)), dtype=np.float32)
     # rescaled, less the mean, divided by std: in one multiplication and one subtraction.
@@ -166,14 +170,16 @@ def rgb(content: bytes, *, file: str | None = None) -> Image:
         image.load()
         upright = ImageOps.exif_transpose(image)
         if upright.mode == "I" or upright.mode.startswith("I;16"):  # 16-bit grey values, which convert() would clip
-            grey = np.asarray(upright, dtype=np.int64).clip(0, 65535) // 257
+            grey = np.asarray(upright).clip(0, 65535) // 257
             upright = Image.fromarray(grey.astype(np.uint8))
         return upright.convert("RGB")
 
 
-def _resized(image: Image, *, shorter: int, resample: Resampling) -> Image:
+def _resized(image: Image, *, shorter: int, resample: Resampling, file: str | None) -> Image:
+    """The image with another shorter side. Raises InputError where the longer one becomes too long by it."""
     width, height = image.size
     size = (shorter, int(shorter * height / width)) if width <= height else (int(shorter * width / height), shorter)
+    _refuse_pixels(size, file, f", once its shorter side is {shorter}")
     return image if size == image.size else image.resize(size, resample)
 
 
@@ -184,12 +190,20 @@ def _opened(content: bytes, file: str | None) -> Iterator[Image]:
 
     try:
         with Image.open(io.BytesIO(content)) as image:
+            _refuse_pixels(image.size, file)
             yield image
     except UnidentifiedImageError as error:  # its own words name the buffer, not the file
         found, allowed = "not an image that can be read", "an image of a format that Pillow knows"
         raise InputError([Problem(file=file, found=found, allowed=allowed)]) from error
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError) as error:
         raise InputError([Problem(file=file, found=str(error), allowed="an image that Pillow can read")]) from error
+
+
+def _refuse_pixels(size: tuple[int, int], file: str | None, when: str = "") -> None:
+    """Refuse an image before it is decoded, or resized: a file of a kilobyte may state any size."""
+    if math.prod(size) > MOST_PIXELS:
+        found = f"an image of {size[0]:,} by {size[1]:,} pixels{when}"
+        raise InputError([Problem(file=file, found=found, allowed=f"at most {MOST_PIXELS:,} pixels")])
 
 
 # Texts.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -16,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.aws_session import DENIED_CODES, code_of
 from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
 from tritonstack.errors import InputError, Problem, listing, nearest
+from tritonstack.foreign_text import parse_json
 from tritonstack.naming import NAME_PATTERN, ArchiveName, outputs_parameter, parameter_prefix, release_parameter
 
 Key = TypeVar("Key", bound=Hashable)
@@ -282,7 +282,7 @@ class ReleaseRecords:
             }.get(code_of(error), "")
             raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}{todo}") from error
         try:
-            outputs = json.loads(value)
+            outputs = parse_json(value)
             contract, mode, only = outputs["contract"], outputs.get("mode"), str(outputs.get("variant", ""))
             variants = {str(key): str(variant) for key, variant in (outputs.get("variants") or {only: only}).items()}
         except (ValueError, KeyError, TypeError, AttributeError):

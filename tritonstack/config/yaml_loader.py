@@ -27,6 +27,8 @@ from tritonstack.errors import InputError, Location, Problem, listing, nearest
 Model = TypeVar("Model", bound=BaseModel)
 LARGEST_FILE = 1_000_000
 MOST_VALUES = 100_000
+LONGEST_NUMBER = 1_000
+"""Characters: a number to the base 60 (1:59:59), which YAML 1.1 has, takes time and memory by the square of them."""
 
 _SCALARS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float"))
 _TEXT = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
@@ -81,7 +83,7 @@ def parse_yaml(text: str) -> YamlDocument:
     if len(text) > LARGEST_FILE:
         raise YamlError(line=None, found=f"{len(text)} characters", allowed=f"at most {LARGEST_FILE} characters")
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
     except yaml.YAMLError as error:
         raise YamlError(line=None, found=_first_line(str(error)), allowed="printable characters") from None
     try:
@@ -95,8 +97,30 @@ def parse_yaml(text: str) -> YamlDocument:
         raise YamlError(line=None, found=_first_line(str(error)), allowed="one YAML document") from None
     except RecursionError:
         raise YamlError(line=None, found="very deep nesting", allowed="a handful of levels") from None
+    except MemoryError:
+        raise YamlError(
+            line=None, found="more than the memory holds", allowed=f"at most {MOST_VALUES} values"
+        ) from None
     finally:
         loader.dispose()
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's, which stops where a file has more nodes than any that is meant."""
+
+    nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """The next node, as PyYAML's, counted before it is made."""
+        self.nodes += 1
+        if self.nodes > MOST_VALUES:
+            raise _too_many(self.peek_event().start_mark.line + 1)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        return node
+
+
+def _too_many(line: int) -> YamlError:
+    return YamlError(line=line, found="more values than any environment has", allowed=f"at most {MOST_VALUES}")
 
 
 class _Builder:
@@ -106,6 +130,8 @@ class _Builder:
         self._loader = loader
         self._document = YamlDocument()
         self._open: set[int] = set()
+        self._merged: dict[int, _Pairs] = {}  # id of a mapping that << names → its pairs, its own and merged ones
+        self._pairs_read = 0  # by all merges together
 
     def build(self, node: yaml.Node | None) -> YamlDocument:
         self._document.value = None if node is None else self._value(node=node, location=())
@@ -115,14 +141,12 @@ class _Builder:
         line = _line(node)
         self._document.lines.setdefault(location, line)
         if len(self._document.lines) > MOST_VALUES:
-            raise YamlError(line=line, found="more values than any environment has", allowed=f"at most {MOST_VALUES}")
+            raise _too_many(line)
         if isinstance(node, yaml.ScalarNode):
             self._document.texts[location] = node.value
             return self._scalar(node)
         if id(node) in self._open:
-            raise YamlError(
-                line=line, found="an alias (*) inside its own anchor (&)", allowed="aliases of finished values"
-            )
+            raise _circle(line)
         self._open.add(id(node))
         value: Any
         if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
@@ -136,35 +160,73 @@ class _Builder:
 
     def _mapping(self, *, node: yaml.MappingNode, location: Location) -> dict[str, Any]:
         first: dict[str, int] = {}
-        own = []
-        for key_node, value_node in node.value:
+        for key_node, _ in node.value:
             key = None if key_node.tag == _MERGE else _key(key_node)
             if key in first:
                 self._document.repeated.append(((*location, key), first[key], _line(key_node)))
-                continue
-            own.append((key_node, value_node))
-            if key is not None:
+            elif key is not None:
                 first[key] = _line(key_node)
-        node.value = own
-        self._loader.flatten_mapping(node)  # what << brings in comes first, so that own keys win
-        pairs = {_key(key_node): (key_node, value_node) for key_node, value_node in node.value}
-        node.value = list(pairs.values())
         value: dict[str, Any] = {}
-        for name, (key_node, value_node) in pairs.items():
+        for name, (key_node, value_node) in self._pairs(node, ()).items():
             place = (*location, name)
             self._document.lines[place] = _line(key_node)
             value[name] = self._value(node=value_node, location=place)
         return value
+
+    def _pairs(self, node: yaml.MappingNode, within: tuple[int, ...]) -> _Pairs:
+        """A mapping's pairs by their keys: those that ``<<`` brings in first, so that its own win; of two the first.
+
+        Each mapping is merged once and each key kept once, so that nested merges do not multiply. ``within``: the
+        mappings that are being merged.
+        """
+        if id(node) in within:
+            raise _circle(_line(node))
+        if id(node) in self._merged:
+            return self._merged[id(node)]
+        pairs: _Pairs = {}
+        own: _Pairs = {}
+        for key_node, value_node in node.value:
+            if key_node.tag != _MERGE:
+                own.setdefault(_key(key_node), (key_node, value_node))
+                continue
+            for merged in _merge_sources(value_node):
+                brought = self._pairs(merged, (*within, id(node)))
+                self._pairs_read += len(brought)
+                if self._pairs_read > MOST_VALUES:
+                    raise _too_many(_line(key_node))
+                pairs |= brought
+        self._merged[id(node)] = pairs | own
+        return self._merged[id(node)]
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag in _TEXT:
             return node.value
         if node.tag not in _SCALARS:
             raise _tag_error(node)
+        if len(node.value) > LONGEST_NUMBER:
+            found = f"a number of {len(node.value):,} characters"
+            allowed = f"at most {LONGEST_NUMBER:,}; a text in quotes"
+            raise YamlError(line=_line(node), found=found, allowed=allowed)
         try:
             return self._loader.construct_object(node)
         except (ValueError, KeyError, IndexError, OverflowError):
             raise YamlError(line=_line(node), found=f"{node.value[:80]!r}", allowed=f"a value of {node.tag}") from None
+
+
+_Pairs = dict[str, tuple[yaml.Node, yaml.Node]]
+
+
+def _merge_sources(node: yaml.Node) -> list[yaml.MappingNode]:
+    """The mappings that the value of ``<<`` names; of a list the last first, for an earlier one wins over it."""
+    listed = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    for each in listed:
+        if not isinstance(each, yaml.MappingNode):
+            raise YamlError(line=_line(each), found="<< with something else", allowed="<< with mappings")
+    return list(reversed(listed))
+
+
+def _circle(line: int) -> YamlError:
+    return YamlError(line=line, found="an alias (*) inside its own anchor (&)", allowed="aliases of finished values")
 
 
 def _key(node: yaml.Node) -> str:

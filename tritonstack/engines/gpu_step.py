@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tritonstack.engines.plan import Builder
 from tritonstack.engines.trtexec import JOB, TIMING_CACHE
 from tritonstack.errors import WorkFailedError
+from tritonstack.foreign_text import parse_json
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.inputs import sha256_of
 from tritonstack.models.programs import Report
@@ -143,8 +144,8 @@ def engine_failure(
 def _account(output: Path) -> dict[str, Any]:
     """The step's own account; empty where it left none that can be read."""
     try:
-        found = json.loads((output / RESULT).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = parse_json((output / RESULT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 

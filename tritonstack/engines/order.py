@@ -16,6 +16,7 @@ from tritonstack.config.yaml_loader import YamlDocument, validate, with_lines
 from tritonstack.engines.archive_checks import check_archives, with_archives, with_default_models
 from tritonstack.engines.plan import Builder, EnginePlan, plan_engines
 from tritonstack.errors import InputError, Problem, collecting, refuse
+from tritonstack.foreign_text import parse_json
 from tritonstack.models.inputs import digests_of, resolved_models
 from tritonstack.models.recipe import Dependency, Size, Weights
 from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
@@ -207,7 +208,7 @@ def read_order(content: str | bytes, *, file: str) -> Order:
     Raises :class:`InputError`: it is no such document; every wrong field at once.
     """
     try:
-        document = YamlDocument(value=json.loads(content))
+        document = YamlDocument(value=parse_json(content))
     except ValueError as error:
         found = f"Invalid JSON: {error}"
         raise InputError([Problem(file=file, found=found, allowed="the document of an order")]) from error

@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from tritonstack.aws_session import Session, code_of
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
+from tritonstack.foreign_text import parse_json
 from tritonstack.models.inputs import library_files, lock_digests, sha256_of, short_digest
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import read_config
@@ -237,11 +238,11 @@ def _run(
 def _read_report(path: Path) -> dict[str, dict[str, Any]]:
     """``{"figures": {name: number}, "tools": {name: version}, "inputs": {file: SHA-256}}``; inputs may be left out."""
     try:
-        content = json.loads(path.read_text())
+        content = parse_json(path.read_text())
         figures = {str(name): float(value) for name, value in content["figures"].items()}
         tools = {str(name): str(value) for name, value in content["tools"].items()}
         inputs = {str(name): str(value) for name, value in content.get("inputs", {}).items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise WorkFailedError(f"the export's report is not as agreed, figures and tools: {error!r}") from error
     return {"figures": figures, "tools": tools, "inputs": inputs}
 

@@ -370,7 +370,12 @@ def _floating(scalar: Scalar) -> float | None:
     if scalar.kind == "word":
         text = str(scalar.value).lower()
         return float(text) if text in ("inf", "infinity", "nan") else None
-    return float(scalar.value) if scalar.kind != "string" and scalar.base == 10 else None
+    if scalar.kind == "string" or scalar.base != 10:
+        return None
+    try:
+        return float(scalar.value)
+    except OverflowError:  # an integer of more than 309 digits: infinite, as a fraction of so many is
+        return math.copysign(math.inf, int(scalar.value) > 0 or -1)
 
 
 def _expected(kind: str, enums: Mapping[str, tuple[str, ...]]) -> str:

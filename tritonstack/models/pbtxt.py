@@ -41,6 +41,13 @@ _SIMPLE = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "?": 63, 
 _CLOSING = {"{": "}", "<": ">"}
 
 
+LARGEST_TEXT = 1_000_000
+"""Characters: one takes up to 300 times as many bytes as fields in memory. The largest published one has 5,000."""
+
+LONGEST_INTEGER = 400
+"""Digits: a number of more than 309 is infinite for every field, and beyond every field of whole numbers."""
+
+
 class PbtxtError(ValueError):
     """The text is no message in text format. ``line`` counts from 1."""
 
@@ -103,6 +110,8 @@ class _Token:
 
 def parse(text: str) -> Message:
     """The message that ``text`` spells. Raises :class:`PbtxtError` with the line of the first thing that is wrong."""
+    if len(text) > LARGEST_TEXT:
+        raise PbtxtError(1, f"a configuration of {len(text):,} characters, at most {LARGEST_TEXT:,} are read")
     return _Reader(text).message(closing=None, opening=_Token("", "", 1, 1), depth=0)
 
 
@@ -198,11 +207,11 @@ class _Reader:
 
     def string(self) -> Scalar:
         """One or more string literals side by side are one string."""
-        first, content = self.here, b""
+        first, parts = self.here, []
         while self.here.kind == "string":
-            content += _unescape(self.advance())
+            parts.append(_unescape(self.advance()))
         try:
-            return Scalar("string", content.decode(), first.line)
+            return Scalar("string", b"".join(parts).decode(), first.line)
         except UnicodeDecodeError:
             raise PbtxtError(first.line, "a string that is not valid UTF-8") from None
 
@@ -215,6 +224,8 @@ def _number(token: _Token, *, negative: bool) -> Scalar:
         return Scalar("float", sign * float(text), token.line)
     if token.kind == "float":
         return Scalar("float", sign * float(text.rstrip("fF")), token.line)
+    if len(text) > LONGEST_INTEGER:
+        raise PbtxtError(token.line, f"an integer of {len(text):,} digits, at most {LONGEST_INTEGER} are read")
     base = 16 if text[:2].lower() == "0x" else 8 if text.startswith("0") and text != "0" else 10
     return Scalar("integer", sign * int(text, base), token.line, base)
 

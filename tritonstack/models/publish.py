@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tarfile
 import tempfile
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +25,7 @@ from tritonstack.models.marked_plan import MARK
 from tritonstack.models.programs import Report
 from tritonstack.models.source import TENSORRT, ArchiveSource, lacks_plan, refuse_unservable, target_of
 from tritonstack.naming import ArchiveName, inputs_key
-from tritonstack.unpacking import IsalError, open_gzip
+from tritonstack.tar_reading import DAMAGED, open_gzip, tar_members
 
 if TYPE_CHECKING:
     from tritonstack.config import Environment
@@ -58,12 +56,11 @@ def marked_plans(archive: Path) -> Iterator[str]:
     Raises :class:`WorkFailedError` where the archive cannot be read.
     """
     try:
-        with open_gzip(archive, "rb") as plain, tarfile.open(fileobj=plain, mode="r|") as tar:
-            for member in tar:
-                stream = tar.extractfile(member) if member.isreg() else None
-                if stream is not None and stream.read(len(MARK)) == MARK:
+        with open_gzip(archive, "rb") as plain:
+            for member in tar_members(plain):
+                if member.is_file and member.read(len(MARK)) == MARK:
                     yield member.name
-    except (tarfile.TarError, zlib.error, IsalError, EOFError, OSError) as error:
+    except DAMAGED as error:
         raise WorkFailedError(f"{archive} cannot be read: {error}") from error
 
 

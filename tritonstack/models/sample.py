@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, Problem, WorkFailedError, collecting, refuse
+from tritonstack.foreign_text import parse_json
 from tritonstack.local_aws import installed, require_package
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import ModelConfig, Node, read_config
@@ -128,9 +129,18 @@ def _encoded(tensor: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flatten(data: Any) -> list[Any]:
-    if not isinstance(data, list):
-        return [data]
-    return [item for part in data for item in _flatten(part)]
+    """The values of nested lists, in their order; as deep as they are, which recursion could not be."""
+    flat: list[Any] = []
+    waiting = [iter([data])]
+    while waiting:
+        for item in waiting[-1]:
+            if isinstance(item, list):
+                waiting.append(iter(item))
+                break
+            flat.append(item)
+        else:
+            waiting.pop()
+    return flat
 
 
 def _tensors(path: Path, key: str, problems: list[Problem]) -> dict[str, Any]:
@@ -140,7 +150,7 @@ def _tensors(path: Path, key: str, problems: list[Problem]) -> dict[str, Any]:
         return {}
     allowed = f'{{"{key}": [{{"name", "datatype", "shape", "data"}}, …]}}'
     try:
-        body = json.loads(content)
+        body = parse_json(content)
     except ValueError as error:
         problems.append(Problem(file=str(path), found=str(error), allowed=allowed))
         return {}
@@ -158,11 +168,27 @@ def _tensors(path: Path, key: str, problems: list[Problem]) -> dict[str, Any]:
 def _wrong_tensor(tensor: Any) -> str:
     if not isinstance(tensor, dict) or not {"name", "datatype", "shape", "data"} <= tensor.keys():
         return "a tensor without name, datatype, shape or data"
+    name, datatype = tensor["name"], tensor["datatype"]
+    if not (isinstance(name, str) and isinstance(datatype, str)):
+        return f"name {name!r:.40} and datatype {datatype!r:.40}, which are no texts"
     shape = tensor["shape"]
     if not isinstance(shape, list) or not all(isinstance(length, int) and length >= 0 for length in shape):
-        return f"shape {shape}"
-    count = len(_flatten(tensor["data"]))
-    return "" if count == math.prod(shape) else f"{count} values for shape {shape}"
+        return f"shape {shape!r:.80}"
+    values = _flatten(tensor["data"])
+    if len(values) != math.prod(shape):
+        return f"{len(values)} values for shape {shape!r:.80}"
+    fits = _is_text if datatype == "BYTES" else _is_number
+    wrong = next((value for value in values if not fits(value)), None)
+    return "" if all(map(fits, values)) else f"{datatype} with the value {wrong!r:.40}"
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value fits a tensor's element: 64 bits, or a fraction."""
+    return isinstance(value, float) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 64)
 
 
 def _read(path: Path, problems: list[Problem]) -> bytes | None:
@@ -350,7 +376,7 @@ def run_prover(plan: Mapping[str, Any], *, work: Path, what: str, report: Report
     plan_file.write_text(json.dumps(plan))
     arguments = ["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())]
     spent = run_script(environment=PROOF_ENVIRONMENT, arguments=arguments, folder=work, what=what, report=report)
-    return json.loads(result_file.read_text()), spent
+    return parse_json(result_file.read_text()), spent
 
 
 _PROVERS = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError, ReadTimeoutError
 
 from tritonstack.aws_session import CREDENTIAL_CODES, DENIED_CODES, THROTTLING_CODES, causes, code_of, credentials_ended
@@ -17,6 +15,7 @@ from tritonstack.client.errors import (
     UnknownModelError,
 )
 from tritonstack.errors import InputError, TritonstackError
+from tritonstack.foreign_text import parse_json
 from tritonstack.http_server import Answer
 
 RENEW = "renew the AWS credentials that tritonstack proxy was started with, and start it again if it keeps saying so"
@@ -64,7 +63,7 @@ def _models_own(error: ModelFailedError) -> Answer:
     if not 400 <= error.status <= 599:
         return error_answer(504 if TIMED_OUT in error.container_message else 502, one_line(error))
     try:
-        words = json.loads(error.container_message)
+        words = parse_json(error.container_message)
     except ValueError:
         words = None
     if isinstance(words, dict) and isinstance(words.get("error"), str):

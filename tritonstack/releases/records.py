@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.aws_session import Session, code_of
 from tritonstack.client.releases import Release
 from tritonstack.errors import WorkFailedError
+from tritonstack.foreign_text import parse_json
 from tritonstack.naming import Platform, release_parameter
 
 # A record's description is a JSON object, the note of the value's writer: ``lambda/activation`` writes it for
@@ -124,7 +125,7 @@ def _version(row: dict[str, Any]) -> Version:
 def _note(text: str, *, digest: str) -> dict[str, str]:
     """A description as a note; empty where it is none, or of another value: who writes without one leaves the old."""
     try:
-        note = json.loads(text)
+        note = parse_json(text)
     except ValueError:
         return {}
     if not isinstance(note, dict) or note.get("digest") != digest:
@@ -176,15 +177,15 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         raise WorkFailedError(f"could not read the stack {stack}: {error}") from error
     if status in ("DELETE_COMPLETE", "ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"):
         return None
-    resources = (json.loads(template) if isinstance(template, str) else template)["Resources"]
     try:
+        resources = (parse_json(template) if isinstance(template, str) else template)["Resources"]
         records = _only(resources, RECORDS_TYPE)
         bucket, key, prefix = (records[name] for name in ("ReleaseSetBucket", "ReleaseSetKey", "ArchivePrefix"))
         release, _, gpu = prefix.rstrip("/").rpartition("/")[2].partition("-")
         modes = [each["Properties"]["PrimaryContainer"].get("Mode") for each in _of_type(resources, MODEL_TYPE)]
         multi_model = modes[0] == "MultiModel"
-        variants = json.loads(_only(resources, VERIFIED_TYPE).get("Variants", "{}"))
-    except (LookupError, AttributeError, TypeError) as error:
+        variants = parse_json(_only(resources, VERIFIED_TYPE).get("Variants", "{}"))
+    except (LookupError, AttributeError, TypeError, ValueError) as error:
         raise WorkFailedError(f"the stack {stack} is no serving stack of this version: {error!r}") from error
     document = _release_set(session, bucket=bucket, key=key)
     return DeployedSet(
@@ -215,7 +216,7 @@ def _release_set(session: Session, *, bucket: str, key: str) -> dict[str, Any]:
     except (ClientError, BotoCoreError) as error:
         raise WorkFailedError(f"could not read the deployed release set s3://{bucket}/{key}: {error}") from error
     try:
-        document: dict[str, Any] = json.loads(body)
+        document: dict[str, Any] = parse_json(body)
         sound = document["schema"] == SCHEMA and isinstance(document["models"], dict)
     except (ValueError, KeyError, TypeError):
         sound = False

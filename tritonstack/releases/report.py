@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tritonstack.foreign_text import parse_json
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_parameter
 from tritonstack.releases.records import READERS, DeployedSet, Record, Writer
@@ -74,7 +74,7 @@ def skipped_proofs(bucket: ArtifactBucket, archives: Iterable[ArchiveName], *, p
 
     def read(name: ArchiveName) -> str | None:
         try:
-            manifest = json.loads(bucket.read(place.manifest(name)) or b"{}")
+            manifest = parse_json(bucket.read(place.manifest(name)) or b"{}")
         except ValueError:
             return None  # another command says what is wrong with it
         return manifest.get("proof_skipped") if isinstance(manifest, dict) else None

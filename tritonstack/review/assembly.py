@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.foreign_text import parse_json
 from tritonstack.review.intrinsics import JSON_TEXT, assets_in
 from tritonstack.review.snapshot import (
     TOP_LEVEL,
@@ -160,7 +161,7 @@ def normal(value: Json, assets: Mapping[str, str]) -> Json:
 def _text(value: str, assets: Mapping[str, str]) -> Json:
     if value.startswith(("{", "[")) and value.endswith(("}", "]")):
         try:
-            document = json.loads(value)
+            document = parse_json(value)
         except ValueError:
             pass
         else:

@@ -12,6 +12,7 @@ from functools import cached_property
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.instances import dns_suffix, partition
 from tritonstack.cloudformation.resource_schemas import replacement_rules
+from tritonstack.foreign_text import parse_json
 from tritonstack.review.change import ABSENT, Absent
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
@@ -110,7 +111,7 @@ def _text(value: Json | Absent) -> str | None:
     if len(text) > ONE_LINE and text.startswith(("{", "[")):
         # A list, a map, or JSON that has references in it, such as a dashboard's body.
         with contextlib.suppress(ValueError):
-            return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+            return json.dumps(parse_json(text), indent=2, ensure_ascii=False)
     return text
 
 

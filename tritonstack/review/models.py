@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -11,6 +10,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
+from tritonstack.foreign_text import parse_json
 from tritonstack.models.manifest import python_target
 from tritonstack.naming import Platform
 from tritonstack.review.document import EngineEntry, ModelEntry
@@ -108,7 +108,7 @@ def committed_releases(environment: str, *, base: str, repository: Path) -> Earl
         for commit, text in zip(commits, texts, strict=True):
             with suppress(ValueError, KeyError, TypeError, AttributeError):
                 if text is not None:
-                    found.append((commit, stack_of(stack, json.loads(text), {})))
+                    found.append((commit, stack_of(stack, parse_json(text), {})))
         return tuple(found)
 
     def earlier(stack: str, endpoint: str, model: str, digest: str) -> str | None:

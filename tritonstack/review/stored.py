@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
+from tritonstack.foreign_text import parse_json
 from tritonstack.paths import write_text
 from tritonstack.review.snapshot import (
     EnvironmentSnapshot,
@@ -109,7 +109,7 @@ def _snapshots(texts: Mapping[str, str], *, place: str) -> Snapshots:
         if len(path.parts) != 2:
             continue
         try:
-            documents.setdefault(path.parts[0], {})[path.name] = json.loads(text)
+            documents.setdefault(path.parts[0], {})[path.name] = parse_json(text)
         except ValueError as error:
             found, allowed = f"no JSON: {error}", "a snapshot"
             problems.append(Problem(file=f"{place}/{name}", found=found, allowed=allowed, advice=WRITE))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-import json
 import re
 import socket
 import time
@@ -20,6 +19,7 @@ from botocore.compat import HTTPHeaders
 
 from tritonstack.client.body import Body
 from tritonstack.client.errors import Target
+from tritonstack.foreign_text import parse_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +178,7 @@ def _words(content: bytes) -> str:
     text = content.decode(errors="replace")
     for name in ("OriginalMessage", "Message", "message", "error"):
         try:
-            told = json.loads(text)
+            told = parse_json(text)
         except ValueError:
             break
         text = str(told.get(name, text)) if isinstance(told, dict) else text

@@ -7,8 +7,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import tarfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,13 +18,14 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.models import marked_plan
 from tritonstack.models.pbtxt import Message, PbtxtError, Scalar, parse, quoted, to_text
 from tritonstack.paths import REPOSITORY, setup_command
+from tritonstack.tar_reading import first_match
 
 # The stub of the Python backend embeds one minor version of Python. The local server's need not be the release's, and
 # an archive that is built for this machine carries no environment at all.
 PARAMETER = "EXECUTION_ENV_PATH"
 MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
 FOLDER = "tritonstack-environment"
-_PYTHON = re.compile(r"(?:\./)?(?:lib|bin)/python(3\.\d+)(?:/.*)?")
+_PYTHON = re.compile(r"^(?:\./)?(?:lib|bin)/python(3\.\d+)(?:/.*)?$")
 
 _ACTIVATE = """\
 # Made by tritonstack: sourced by Triton's Python backend in place of the model's own execution environment.
@@ -77,11 +76,7 @@ def packed_python(path: Path) -> str | None:
     if path.is_dir():
         names = (f"lib/{entry.name}" for entry in sorted(path.glob("lib/python3.*")))
         return next((match[1] for name in names if (match := _PYTHON.fullmatch(name))), None)
-    try:
-        with tarfile.open(path, "r|gz") as archive:
-            return next((match[1] for member in archive if (match := _PYTHON.fullmatch(member.name))), None)
-    except (tarfile.TarError, OSError, EOFError, zlib.error):
-        return None
+    return first_match(path, _PYTHON)
 
 
 def _own(named: str, model: Path) -> Path | None:

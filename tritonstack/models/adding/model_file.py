@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import json
 import pickletools
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
+from tritonstack.foreign_text import LARGEST_PROGRAM, parse_json, parse_program
 from tritonstack.models.adding.additions import (
     SUPPORTED,
     TENSOR_FORM,
@@ -31,6 +31,7 @@ from tritonstack.models.programs import Report, has_environment, run_script
 from tritonstack.models.recipe import Kind
 from tritonstack.models.sample import PROOF_ENVIRONMENT
 from tritonstack.paths import setup_command
+from tritonstack.zip_reading import DAMAGED_ZIP, open_zip, read_member
 
 PROGRAM = Path(__file__).with_name("try_model.py")
 REPAIRED = "repaired.onnx"
@@ -92,7 +93,7 @@ def try_model(
     plan_file.write_text(json.dumps(plan))
     arguments = ["-P", str(PROGRAM), str(plan_file), str(result_file)]
     run_script(environment=environment, arguments=arguments, folder=work, what=f"trial of {path.name}", report=report)
-    return Trial(**json.loads(result_file.read_text()))
+    return Trial(**parse_json(result_file.read_text()))
 
 
 def _longer(tensor: GraphTensor, shape: Sequence[int]) -> list[int]:
@@ -231,6 +232,8 @@ def _corrected(tensor: GraphTensor, trial: Trial) -> GraphTensor:
 
 
 ENVIRONMENT = "torch"
+_PICKLE_BYTES = 64 << 20
+"""Of the record data.pkl, which has the module's structure: its weights are records of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,27 +273,25 @@ def forward_arguments(path: Path) -> tuple[Argument, ...]:
     :class:`InputError` where the file is no TorchScript.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             pickle = next(each for each in archive.namelist() if each.count("/") == 1 and each.endswith("/data.pkl"))
-            codes = pickletools.genops(archive.read(pickle))
+            codes = pickletools.genops(read_member(archive, pickle, most=_PICKLE_BYTES))
             module, _, cls = next(str(name) for code, name, _ in codes if code.name == "GLOBAL").rpartition(" ")
-            text = archive.read(f"{pickle.split('/')[0]}/code/{module.replace('.', '/')}.py").decode()
-        classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == cls]
+            code = f"{pickle.split('/')[0]}/code/{module.replace('.', '/')}.py"
+            text = read_member(archive, code, most=LARGEST_PROGRAM)
+        classes = [node for node in parse_program(text).body if isinstance(node, ast.ClassDef) and node.name == cls]
         methods = [node for node in classes[0].body if isinstance(node, ast.FunctionDef) and node.name == "forward"]
         found = methods[0].args
-    except (zipfile.BadZipFile, OSError, ValueError, SyntaxError, LookupError, StopIteration) as error:
+        given = [*found.posonlyargs, *found.args][1:]
+        types = [ast.unparse(each.annotation) if each.annotation else "Tensor" for each in given]
+    except (*DAMAGED_ZIP, SyntaxError, StopIteration) as error:
         advice = "torch.jit.trace(model, example).save('model.pt'): weights alone (torch.save) cannot be served"
         what = f"no TorchScript: a file without TorchScript's code ({type(error).__name__}: {error})"
         raise InputError([Problem(file=str(path), found=what, allowed=SUPPORTED, advice=advice)]) from error
-    given = [*found.posonlyargs, *found.args][1:]
     without_default = len(given) - len(found.defaults)
     return tuple(
-        Argument(
-            name=each.arg,
-            type=ast.unparse(each.annotation) if each.annotation else "Tensor",
-            optional=index >= without_default,
-        )
-        for index, each in enumerate(given)
+        Argument(name=each.arg, type=kind, optional=index >= without_default)
+        for index, (each, kind) in enumerate(zip(given, types, strict=True))
     )
 
 

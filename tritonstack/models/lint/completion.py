@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tritonstack.foreign_text import parse_program
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.models.model_config import ModelConfig, Tensor
@@ -125,12 +127,20 @@ def _by_program(model: ModelView) -> Completion:
     versions = model.served_versions
     path = python_program(model, versions[-1]) if versions else None
     try:
-        body = ast.parse(path.read_bytes()).body if path else []
-    except (SyntaxError, ValueError):
+        body = parse_program(path.read_bytes()).body if path else []
+    except SyntaxError:
         body = []  # another rule's matter
     classes = [node for node in body if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS]
-    completes_nothing = len(classes) == 1 and not classes[0].bases and all(FUNCTION not in ast.dump(n) for n in body)
+    completes_nothing = (
+        len(classes) == 1 and not classes[0].bases and not any(FUNCTION in text for text in _texts(body))
+    )
     return as_written(model.config, is_known=completes_nothing)
+
+
+def _texts(body: Iterable[ast.AST]) -> Iterator[str]:
+    """Names and texts in a program."""
+    for node in (node for each in body for node in ast.walk(each)):
+        yield from (value for _, value in ast.iter_fields(node) if isinstance(value, str))
 
 
 def _from_graph(view: RepositoryView, model: ModelView) -> Completion:

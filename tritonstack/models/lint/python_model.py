@@ -5,17 +5,17 @@ from __future__ import annotations
 import ast
 import os
 import re
-import tarfile
-import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
+from tritonstack.foreign_text import code_of, parse_program
 from tritonstack.models.lint.completion import PYTHON_CLASS, python_program
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
 from tritonstack.models.sample import ENVIRONMENT
 from tritonstack.python_calls import INFERS, LOADS, calls_of, full_name, imported_names, programs_of
+from tritonstack.tar_reading import first_match
 
 # Source: python_backend src/pb_stub.cc (Stub::StubSetup), src/stub_launcher.cc (Launch).
 
@@ -47,10 +47,8 @@ def check_program(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 def _program(path: Path) -> Iterator[Finding]:
     try:
-        with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(path.read_bytes())
-            compile(tree, str(path), "exec", dont_inherit=True)  # shows what stands at a wrong place; nothing is run
-    except (SyntaxError, ValueError) as error:
+        tree = parse_program(path.read_bytes(), compiles=True)
+    except SyntaxError as error:
         found = f"{type(error).__name__}: {getattr(error, 'msg', error)}"
         line = getattr(error, "lineno", 0) or 0
         yield Finding(file=path, line=line, rule="python-syntax", found=found, allowed="a Python program")
@@ -123,8 +121,8 @@ def _can_execute(node: ast.ClassDef) -> bool:
 def _fetched(path: Path) -> Iterator[Finding]:
     """Calls that fetch something from elsewhere when the model is loaded."""
     try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):
+        tree = parse_program(path.read_bytes())
+    except SyntaxError:
         return  # another rule's matter where the program is the model's, and of no effect where it is not
     for fetch in fetches(tree):
         yield Finding(
@@ -132,7 +130,7 @@ def _fetched(path: Path) -> Iterator[Finding]:
             line=fetch.lineno,
             column=fetch.col_offset + 1,
             rule="weights-fetched",
-            found=ast.unparse(fetch)[:80],
+            found=code_of(fetch)[:80],
         )
 
 
@@ -266,22 +264,12 @@ def _is_archive(path: Path) -> bool:
     return head.startswith(_MAGIC) or head[_TAR_MARK[0] :] == _TAR_MARK[1]
 
 
-_FOLDER = re.compile(r"(?:^|/)lib/python(3\.[0-9]+)/")
-_MOST_MEMBERS = 20_000
-"""How far into an archive the folder is looked for; conda-pack puts it near the beginning."""
+_FOLDER = re.compile(r"(?:^|/)lib/python(3\.[0-9]+)(?:/|$)")
 
 
 def python_in_archive(path: Path) -> str | None:
     """The minor version (``3.10``) of the Python in a packed environment; None where it does not show."""
-    try:
-        with tarfile.open(path, "r|*") as archive:
-            for index, member in enumerate(archive):
-                found = _FOLDER.search(f"{member.name}/")
-                if found or index >= _MOST_MEMBERS:
-                    return found[1] if found else None
-    except (tarfile.TarError, OSError, EOFError):
-        return None  # another rule's matter
-    return None
+    return first_match(path, _FOLDER)  # conda-pack puts it near the beginning
 
 
 def python_in_names(names: Iterable[str], *, below: str) -> str | None:
