@@ -351,11 +351,15 @@ ArchiveStore = OwnBucket | ArtifactBucketReference
 
 
 def _log_groups(environment: Environment) -> list[str]:
-    """Log groups that the key encrypts: of builds and network always, the others where the environment has them."""
+    """Log groups that the key encrypts: of builds, network and endpoints always, the others where there are any.
+
+    Those of endpoints also without ``logs.endpoint_days``: a group that had the key is readable as long as CloudWatch
+    Logs may use it, and this policy changes before the serving stacks, which take the key off their groups.
+    """
     name = environment.environment
     groups = [
         naming.log_group(environment=name, of=of)
         for of in get_args(BuildLogOf)
         if of != "load-tests" or environment.load_test is not None
     ]
-    return groups if environment.logs.endpoint_days is None else [*groups, endpoint_log_name(f"{name}-*")]
+    return [*groups, endpoint_log_name(f"{name}-*")]

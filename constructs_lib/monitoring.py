@@ -28,6 +28,8 @@ from tritonstack.monitoring.metric import Series, queries
 class EndpointLog(Construct):
     """A custom resource that creates or adopts an endpoint's log group, and sets its retention, key and tags.
 
+    A group that it adopted is never deleted, nor one whose endpoint exists or whose stack is rolled back.
+
     Not ``AWS::Logs::LogGroup``: that fails where the group exists, as after a deletion that retained it, or where the
     endpoint is older than this resource. See ``docs/decisions/0012-an-endpoints-log-group-is-adopted.md``.
 
@@ -50,7 +52,7 @@ class EndpointLog(Construct):
 
         Args:
             days: retention in days, one that CloudWatch Logs allows.
-            retain: keep the group when the stack is deleted.
+            retain: keep the group when the stack is deleted, even one that the stack made.
             artifacts: the bucket whose key encrypts the log; that key's policy names the group.
             tags: key → value; CloudFormation does not tag a group that a function creates.
         """
@@ -63,12 +65,27 @@ class EndpointLog(Construct):
             description=f"Creates or adopts the log group of endpoint {endpoint_name}",
         )
         group = arn(self, "logs", "log-group", name)
-        names = ("AssociateKmsKey", "CreateLogGroup", "PutRetentionPolicy", "TagResource", "UntagResource")
+        names = (
+            "AssociateKmsKey", "CreateLogGroup", "DeleteRetentionPolicy", "DisassociateKmsKey", "ListTagsForResource",
+            "PutRetentionPolicy", "TagResource", "UntagResource",
+        )  # fmt: skip
         actions = [f"logs:{each}" for each in names]
         # Both forms: of these actions CloudWatch Logs checks some against `<group>:*`.
         both = [group, f"{group}:*"]
         policy = self.function.policy
         allow(policy, "SetUp", actions if retain else [*actions, "logs:DeleteLogGroup"], both)
+        allow(
+            policy,
+            "SeeGroup",
+            ["logs:DescribeLogGroups"],
+            ["*"],
+            wildcard="Retention and key of the group before it is adopted: CloudWatch Logs checks "
+            "logs:DescribeLogGroups for all groups of the account, whichever prefix is asked for; it changes nothing.",
+        )
+        allow(
+            policy, "SeeEndpoint", ["sagemaker:DescribeEndpoint"], [arn(self, "sagemaker", "endpoint", endpoint_name)]
+        )
+        allow(policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [cdk.Stack.of(self).stack_id])
         acknowledge_wildcard(
             policy,
             resource=f"{group}:*",

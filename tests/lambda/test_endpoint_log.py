@@ -1,4 +1,4 @@
-"""The function that makes or adopts an endpoint's log group."""
+"""The function that makes or adopts an endpoint's log group, over the lives of group, endpoint and stack."""
 
 from __future__ import annotations
 
@@ -6,109 +6,196 @@ import importlib
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 calling: Any = importlib.import_module("tests.lambda.calling")
 clients: Any = importlib.import_module("lambda.shared.clients")
 handler: Any = importlib.import_module("lambda.endpoint_log.handler")
+world: Any = importlib.import_module("tests.lambda.log_group_world")
 
-NAME = "/aws/sagemaker/Endpoints/dev-digits"
-PROPERTIES = {
-    "LogGroupName": NAME,
-    "LogGroupArn": f"arn:{NAME}",
-    "RetentionInDays": "90",
-    "KmsKeyId": "arn:key",
-    "Retain": "true",
-    "Tags": '{"team": "platform"}',
-}
+NAME, Group, World, stack_arn = world.NAME, world.Group, world.World, world.stack_arn
+ROLLED_BACK = ("ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
+DESTROYED, REMOVED = "DELETE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
 
 
-class Logs:
-    """CloudWatch Logs with the groups that are there: name → retention and key."""
-
-    class exceptions:  # noqa: N801 - as boto3 spells it
-        class ResourceAlreadyExistsException(Exception):  # noqa: N818 - as boto3 spells it
-            """The group is there."""
-
-        class ResourceNotFoundException(Exception):  # noqa: N818 - as boto3 spells it
-            """The group is not there."""
-
-    def __init__(self, *names: str) -> None:
-        self.groups: dict[str, dict[str, Any]] = {name: {} for name in names}
-
-    def create_log_group(self, *, logGroupName: str, tags: dict[str, str]) -> None:
-        if logGroupName in self.groups:
-            raise self.exceptions.ResourceAlreadyExistsException
-        self.groups[logGroupName] = {"tags": dict(tags)} if tags else {}
-
-    def tag_resource(self, *, resourceArn: str, tags: dict[str, str]) -> None:
-        self._group(resourceArn.removeprefix("arn:")).setdefault("tags", {}).update(tags)
-
-    def untag_resource(self, *, resourceArn: str, tagKeys: list[str]) -> None:
-        for key in tagKeys:
-            del self._group(resourceArn.removeprefix("arn:"))["tags"][key]
-
-    def put_retention_policy(self, *, logGroupName: str, retentionInDays: int) -> None:
-        self._group(logGroupName)["days"] = retentionInDays
-
-    def associate_kms_key(self, *, logGroupName: str, kmsKeyId: str) -> None:
-        self._group(logGroupName)["key"] = kmsKeyId
-
-    def delete_log_group(self, *, logGroupName: str) -> None:
-        self._group(logGroupName)
-        del self.groups[logGroupName]
-
-    def _group(self, name: str) -> dict[str, Any]:
-        if name not in self.groups:
-            raise self.exceptions.ResourceNotFoundException(name)
-        return self.groups[name]
+def of_sagemaker(**state: Any) -> Any:
+    """A group that was there before the stack."""
+    return World(groups={NAME: Group(lines=["of before"], **state)}, lives=True)
 
 
-@pytest.mark.parametrize(("there", "done"), [((), "made"), ((NAME,), "adopted")])
+@pytest.mark.parametrize(("there", "done"), [(False, "made"), (True, "adopted")])
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
-def test_a_group_has_retention_and_key_whoever_made_it(there: tuple[str, ...], done: str, request_type: str) -> None:
-    logs = Logs("/another", *there)
-    assert handler.apply(logs, request_type, PROPERTIES) == done
-    assert logs.groups == {"/another": {}, NAME: {"days": 90, "key": "arn:key", "tags": {"team": "platform"}}}
+def test_a_group_has_retention_key_and_tags_whoever_made_it(there: bool, done: str, request_type: str) -> None:
+    aws = of_sagemaker() if there else World()
+    aws.groups["/another"] = Group()
+    assert aws.send(request_type) == done
+    assert (aws.group().days, aws.group().key, aws.group().tags["team"]) == (90, "arn:key", "platform")
+    assert aws.groups["/another"] == Group()
 
 
 def test_tags_follow_the_settings_and_those_of_others_stay() -> None:
-    logs = Logs()
-    handler.apply(logs, "Create", PROPERTIES | {"Tags": '{"team": "platform", "cost": "1"}'})
-    logs.groups[NAME]["tags"]["by hand"] = "stays"
-    handler.apply(logs, "Update", PROPERTIES, PROPERTIES | {"Tags": '{"team": "x", "cost": "1"}'})
-    assert logs.groups[NAME]["tags"] == {"team": "platform", "by hand": "stays"}
+    aws = World()
+    aws.send("Create", Tags='{"team": "platform", "cost": "1"}')
+    aws.group().tags["by hand"] = "stays"
+    aws.send("Update", old=world.properties(Tags='{"team": "x", "cost": "1"}'))
+    mine = {key: value for key, value in aws.group().tags.items() if not key.startswith("tritonstack:")}
+    assert mine == {"team": "platform", "by hand": "stays"}
 
 
-def test_properties_of_a_version_without_tags_are_taken() -> None:
-    before = {name: value for name, value in PROPERTIES.items() if name not in ("Tags", "LogGroupArn")}
-    logs = Logs(NAME)
-    handler.apply(logs, "Update", PROPERTIES, before)
-    handler.apply(logs, "Update", before, PROPERTIES)
-    assert logs.groups[NAME]["days"] == 90
+def test_a_group_that_the_stack_made_goes_with_it_and_a_retained_one_stays() -> None:
+    for retain, left in (("false", set()), ("true", {NAME})):
+        aws = World()
+        aws.send("Create", Retain=retain)
+        aws.send("Create", Retain=retain)  # delivered again
+        aws.status = DESTROYED
+        aws.send("Delete", Retain=retain)
+        aws.send("Delete", Retain=retain)
+        assert set(aws.groups) == left, retain
 
 
-@pytest.mark.parametrize(("retain", "left"), [("true", {NAME}), ("false", set())])
-def test_a_retained_group_outlives_the_stack_and_another_does_not(retain: str, left: set[str]) -> None:
-    logs = Logs(NAME)
-    handler.apply(logs, "Delete", {**PROPERTIES, "Retain": retain})
-    assert set(logs.groups) == left
+@pytest.mark.parametrize("status", [*ROLLED_BACK, REMOVED, DESTROYED])
+@pytest.mark.parametrize("lives", [True, False])
+@pytest.mark.parametrize("retain", ["true", "false"])
+def test_an_adopted_group_is_never_deleted(status: str, lives: bool, retain: str) -> None:
+    aws = of_sagemaker()
+    aws.send("Create", Retain=retain)
+    aws.send("Update", Retain=retain)
+    aws.status, aws.lives = status, lives
+    aws.send("Delete", Retain=retain)
+    assert aws.group().lines == ["of before"]
+
+
+@pytest.mark.parametrize("status", [REMOVED, DESTROYED])
+def test_a_group_whose_endpoint_lives_is_given_back_without_retention_and_key(status: str) -> None:
+    """As when ``logs.endpoint_days`` leaves the file, or the endpoint is kept when its stack is deleted."""
+    aws = World()
+    aws.send("Create")
+    aws.status, aws.lives = status, True
+    assert aws.send("Delete") == "given back"
+    assert (aws.group().days, aws.group().key) == (None, None)
+
+
+@pytest.mark.parametrize("status", ROLLED_BACK)
+def test_an_adopted_group_has_its_retention_and_key_again_after_a_rollback(status: str) -> None:
+    """Else lines older than the new retention expire by a deployment that failed."""
+    for days, key in ((None, None), (365, None), (365, "arn:own")):
+        aws = of_sagemaker(days=days, key=key)
+        aws.send("Create", RetentionInDays="1")
+        aws.send("Create", RetentionInDays="1")
+        assert aws.group().days == 1
+        aws.status = status
+        aws.send("Delete", RetentionInDays="1")
+        assert (aws.group().days, aws.group().key, aws.group().tags) == (days, key, {"team": "platform"})
+
+
+def test_a_key_that_is_gone_meanwhile_is_not_set_again() -> None:
+    aws = of_sagemaker(key="arn:own")
+    aws.send("Create")
+    aws.gone_keys.add("arn:own")
+    aws.status = REMOVED
+    assert aws.send("Delete") == "given back"
+    assert aws.group().key is None
+
+
+def test_the_group_of_a_failed_first_deployment_stays_and_goes_with_the_stack_of_the_next() -> None:
+    aws = World()
+    aws.send("Create")
+    aws.group().lines.append("CUDA out of memory")
+    aws.status = "ROLLBACK_IN_PROGRESS"
+    assert aws.send("Delete") == "kept"
+    assert (aws.group().lines, aws.group().days) == (["CUDA out of memory"], 90)
+    second = stack_arn(2)
+    aws.status = "CREATE_IN_PROGRESS"
+    assert aws.send("Create", stack=second) == "adopted"
+    aws.status = DESTROYED
+    assert aws.send("Delete") == "kept", "a Delete of the failed stack that is delivered again"
+    assert aws.send("Delete", stack=second) == "deleted"
+
+
+def test_a_retained_group_belongs_to_nobody_afterwards() -> None:
+    aws = World()
+    aws.send("Create", Retain="true")
+    aws.status = DESTROYED
+    aws.send("Delete", Retain="true")
+    assert set(aws.group().tags) == {"team"}
+    second = stack_arn(2)
+    aws.status = "CREATE_IN_PROGRESS"
+    aws.send("Create", stack=second)
+    aws.status = DESTROYED
+    aws.send("Delete", stack=second)
+    assert NAME in aws.groups
+
+
+def test_properties_and_groups_of_earlier_versions_are_taken() -> None:
+    before = world.properties()
+    del before["Tags"], before["LogGroupArn"]
+    aws = of_sagemaker()
+    event = {"RequestType": "Update", "StackId": stack_arn(), "ResourceProperties": before}
+    handler.apply(event, clients.Aws(aws.connect))
+    aws.send("Update", old=before)
+    aws.status, aws.lives = DESTROYED, False
+    assert handler.apply(event | {"RequestType": "Delete"}, clients.Aws(aws.connect)) == "kept"
+    assert aws.send("Delete") == "kept"
+    assert aws.group().days == 90
 
 
 def test_a_group_that_is_gone_is_deleted() -> None:
-    assert handler.apply(Logs(), "Delete", {**PROPERTIES, "Retain": "false"}) == "deleted"
+    assert World(status=DESTROYED).send("Delete") == "deleted"
+
+
+# What may happen to a stack and its endpoint: deployments that succeed or fail, with and without the setting, a
+# deletion; each event of CloudFormation may be delivered again.
+STEPS = st.lists(
+    st.sampled_from(["SageMaker makes it", "deploy", "deploy and fail", "remove setting", "destroy"]), max_size=8
+)
+
+
+@given(steps=STEPS, again=st.booleans(), retain=st.sampled_from(["true", "false"]))
+def test_no_history_deletes_a_group_that_another_made_or_whose_endpoint_lives(
+    steps: list[str], again: bool, retain: str
+) -> None:
+    aws, number, stands, set_up = World(), 0, False, False
+
+    def event(request: str, status: str) -> None:
+        aws.status = status
+        for _ in range(1 + again):
+            aws.send(request, stack=stack_arn(number), Retain=retain)
+
+    for step in steps:
+        held = aws.groups.get(NAME)
+        foreign, lived = held is not None and held.lines == ["of before"], aws.lives
+        if step == "SageMaker makes it":
+            aws.groups.setdefault(NAME, Group(lines=["of before"]))
+        elif step.startswith("deploy"):
+            failing = step.endswith("fail")
+            number += not stands
+            if not set_up:
+                event("Create", "UPDATE_IN_PROGRESS" if stands else "CREATE_IN_PROGRESS")
+                if failing:
+                    event("Delete", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS" if stands else ROLLED_BACK[0])
+            if not failing:
+                stands = set_up = aws.lives = True
+            assert NAME in aws.groups, "what a deployment wrote, even one that failed, can be read"
+        elif step == "remove setting" and set_up:
+            event("Delete", REMOVED)
+            set_up = False
+            assert aws.group().days is None, "no line expires by a setting that was removed"
+        elif step == "destroy" and stands:
+            aws.lives = lived = False
+            if set_up:
+                event("Delete", DESTROYED)
+            stands = set_up = False
+        if foreign or (held is not None and lived):
+            assert aws.groups.get(NAME) is held
 
 
 def test_a_refusal_is_told_to_cloudformation(monkeypatch: pytest.MonkeyPatch) -> None:
     told = calling.hear(monkeypatch)
-    logs = Logs()
-
-    def refuse(**_request: Any) -> None:
-        raise PermissionError("the key's policy does not let CloudWatch Logs in")
-
-    monkeypatch.setattr(logs, "associate_kms_key", refuse)
-    monkeypatch.setattr(clients, "connect", lambda _service: logs)
-    event = {"RequestType": "Create", "ResourceProperties": PROPERTIES, **calling.IDS}
+    aws = World(gone_keys={"arn:key"})
+    monkeypatch.setattr(clients, "connect", aws.connect)
+    event = {**calling.IDS, "RequestType": "Create", "ResourceProperties": world.properties(), "StackId": stack_arn()}
     handler.handler(event, calling.context())
     assert (told[0]["Status"], told[0]["PhysicalResourceId"]) == ("FAILED", NAME)
-    assert "key's policy" in told[0]["Reason"]
+    assert "KMS key does not exist" in told[0]["Reason"]

@@ -37,8 +37,8 @@ class LogSettings(SettingsModel):
 
     endpoint_days: LogDays | None = Field(
         default=None,
-        description="Days that the containers' logs are kept, under the artifacts' key; their log group then is the "
-        "stack's. null: SageMaker makes it, and it never expires.",
+        description="Days that the containers' logs are kept, under the artifacts' key; the stack makes or adopts "
+        "their log group. null: SageMaker makes it, and it never expires.",
     )
     function_days: LogDays | None = Field(
         default=None, description="Days that the logs of functions are kept; null: a week to three months, by function."
