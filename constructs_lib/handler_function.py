@@ -18,6 +18,7 @@ from constructs import Construct, IDependable
 
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.permission import allow, delivery_policy
+from tritonstack import naming
 from tritonstack.paths import repository_path
 
 HANDLERS = repository_path("lambda")
@@ -57,6 +58,8 @@ def text_asset(scope: Construct, construct_id: str, text: str, *, suffix: str) -
 
 RUNTIME = "python3.14"
 MEMORY_MIB = 256
+UNSAID = frozenset({"Default", "Handler"})
+"""Ids of constructs that log groups are not named after."""
 WORK_MINUTES = 15
 """Longest time that Lambda lets a function run."""
 
@@ -79,15 +82,23 @@ class HandlerFunction(Construct):
         handler: str,
         description: str,
         variables: Mapping[str, str] | None = None,
+        function_name: str | None = None,
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
     ) -> None:
         """Make the function, its role and its log group.
 
         ``handler``: folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``. ``variables``:
-        environment variables; nothing secret.
+        environment variables; nothing secret. ``function_name``: where other stacks have its ARN as ``ServiceToken``,
+        which CloudFormation never lets change; None: CloudFormation generates one.
         """
         super().__init__(scope, construct_id)
-        log_group = logs.LogGroup(self, "Log", retention=log_retention, removal_policy=cdk.RemovalPolicy.DESTROY)
+        log_group = logs.LogGroup(
+            self,
+            "Log",
+            log_group_name=self._log_name(),
+            retention=log_retention,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
         principal = iam.ServicePrincipal("lambda.amazonaws.com")
         role = iam.Role(self, "Role", description=description, assumed_by=principal)
         self.policy = iam.Policy(self, "Access", roles=[role])
@@ -98,6 +109,7 @@ class HandlerFunction(Construct):
         self._function = lambda_.CfnFunction(
             self,
             "Function",
+            function_name=function_name,
             description=description,
             runtime=RUNTIME,
             handler=entry_point(handler),
@@ -109,6 +121,13 @@ class HandlerFunction(Construct):
             environment=lambda_.CfnFunction.EnvironmentProperty(variables=dict(variables)) if variables else None,
         )
         self.arn: str = self._function.attr_arn
+
+    def _log_name(self) -> str:
+        """The name of its log group; of its own ids, those that say nothing are left out."""
+        stack = cdk.Stack.of(self)
+        below = [each.node.id for each in self.node.scopes[len(stack.node.scopes) :]]
+        path = [each for each in below if each not in UNSAID] or below
+        return naming.function_log_group(stack=stack.stack_name, path=path)
 
     def custom_resource(
         self,

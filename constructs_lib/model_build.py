@@ -172,6 +172,7 @@ class BuildSignals(Construct):
             "Handler",
             handler="model_builds",
             description=f"Starts the builds that deployments of {environment} wait for, and signals their end",
+            function_name=naming.builds_function(environment),
             variables={
                 "ARTIFACT_BUCKET": artifacts.bucket_name,
                 "PROJECT": project.ref,
@@ -183,7 +184,8 @@ class BuildSignals(Construct):
         self._allow_orders(artifacts, staging_bucket)
         self._allow_records()
         policy = self.function.policy
-        allow(policy, "StartBuilds", ["codebuild:BatchGetBuilds", "codebuild:StartBuild"], [project.attr_arn])
+        actions = ["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StartBuild"]
+        allow(policy, "StartBuilds", actions, [project.attr_arn])
         allow(policy, "ReadBuildLog", ["logs:GetLogEvents"], [log.arn])
         if engines is not None:
             actions = ["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StopBuild"]
@@ -287,11 +289,15 @@ class BuildWait(Construct):
             self, "FunctionArn", name=naming.builds_parameter(environment=environment, value="function-arn")
         )
         handle = cdk.CfnWaitConditionHandle(self, f"Handle{digits}")
+        # CloudFormation never updates a ServiceToken ("Updates are not supported", template reference of
+        # AWS::CloudFormation::CustomResource): the function has a fixed name. Nothing is to be deleted, so nothing is
+        # asked of the function then: the builds stack may be gone before this one.
         builds = cdk.CustomResource(
             self,
-            "Builds",
+            "Start",
             resource_type="Custom::ModelBuilds",
             service_token=function_arn,
+            removal_policy=cdk.RemovalPolicy.RETAIN,
             service_timeout=cdk.Duration.minutes(ANSWER_MINUTES),
             properties={
                 "BuildSetBucket": asset.s3_bucket_name,

@@ -147,7 +147,7 @@ def apply_house_rules(
     """Set what an account demands of all roles and log groups under ``scope``, those of later versions included.
 
     ``stack``: the one in ``scope`` that the reference to the boundary belongs to. ``function_log_days``: retention of
-    log groups with a generated name, which are those of functions; None leaves the constructs' own.
+    the log groups of functions; None leaves the constructs' own.
     """
     if role_path is not None or function_log_days is not None:
         cdk.Aspects.of(scope).add(_HouseRules(role_path, function_log_days))
@@ -168,7 +168,7 @@ class _HouseRules:
             node.path = self._role_path
         elif isinstance(node, logs.CfnLogGroup) and self._days is not None:
             name = node.log_group_name  # of a generated one None, or the construct's token that resolves to nothing
-            if name is None or cdk.Token.is_unresolved(name):
+            if name is None or cdk.Token.is_unresolved(name) or name.startswith(naming.FUNCTION_LOGS):
                 node.retention_in_days = self._days
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
@@ -19,7 +20,9 @@ DELETED_WITH_STACK_TAG = "tritonstack:deleted-with-stack"
 LOCAL_MAX_LOADED_MODELS_TAG = "tritonstack:local-max-loaded-models"
 """Read by the local runtime alone: how many models a container may hold. SageMaker has no such limit to set."""
 PARAMETERS = "/tritonstack/"
-"""Path of every parameter in SSM, and of the log groups that stacks name."""
+"""Path of every parameter in SSM, and of the log groups that stacks name, but for those of functions."""
+FUNCTION_LOGS = "/aws/lambda/"
+"""Where the console and most people look for a function's log group; Lambda's own groups lie there, too."""
 DIGEST_LENGTH = 16
 SHORT_NAME = 12
 """Of an environment's name, so much stands in the names of jobs: a job's own name must stay below forty characters,
@@ -101,6 +104,22 @@ def parameter_prefix(environment: str) -> str:
 def log_group(*, environment: str, of: str) -> str:
     """The log group of an environment's ``builds``, ``engines``, ``network`` or ``load-tests``."""
     return f"{parameter_prefix(environment)}{of}"
+
+
+def function_log_group(*, stack: str, path: Sequence[str]) -> str:
+    """The log group of a function: its stack, and the ids of its constructs below the stack.
+
+    ``/aws/lambda/prod-serving-digits/Endpoint/Scaling``. Not the function's name, whose end CloudFormation makes up.
+    """
+    return FUNCTION_LOGS + "/".join((stack, *(re.sub(r"[^A-Za-z0-9_.-]", "-", each) for each in path)))
+
+
+def builds_function(environment: str) -> str:
+    """The name of the function that starts an environment's builds.
+
+    Fixed, because custom resources of other stacks have its ARN as their ServiceToken, which may never change.
+    """
+    return f"{environment}-builds"
 
 
 def release_parameter(*, environment: str, endpoint: str, model: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from ..shared.clients import Aws
-from .wait import SIGNAL_REASON_LENGTH, WAIT_VARIABLE, Place, handle_of, signal
+from .wait import SIGNAL_REASON_LENGTH, WAIT_VARIABLE, Place, handle_of, signal, variables_of
 
 if TYPE_CHECKING:
     from mypy_boto3_logs.client import CloudWatchLogsClient
@@ -54,10 +54,6 @@ def signal_outcome(build: Mapping[str, Any], *, aws: Aws, place: Place) -> None:
     else:
         reason = failure(build, last_lines(aws.logs, build))
         signal(handle, status="FAILURE", unique=unique, reason=reason)
-
-
-def variables_of(build: Mapping[str, Any]) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in build["environment"].get("environmentVariables", [])}
 
 
 def last_lines(logs: CloudWatchLogsClient, build: Mapping[str, Any]) -> list[str]:

@@ -12,9 +12,10 @@ from botocore.exceptions import ClientError
 
 from ..shared.clients import Aws, ignoring, keys_below, records_below
 from ..shared.custom_resource import NotDoneError, name_list, rolls_back
-from .wait import WAIT_VARIABLE, Place, signal
+from .wait import WAIT_VARIABLE, Place, signal, variables_of
 
 if TYPE_CHECKING:
+    from mypy_boto3_codebuild.client import CodeBuildClient
     from mypy_boto3_s3.client import S3Client
 
 DIGEST = re.compile(r"[0-9a-f]{16}")
@@ -73,14 +74,19 @@ def order_of(event: Mapping[str, Any]) -> str:
 def start_build(order: str, document: Mapping[str, Any], *, handle: str, aws: Aws, place: Place) -> str:
     """Write order and wait, and start the one build of both. Returns the build's id.
 
-    A second delivery of the request finds the order as it was written, and CodeBuild returns the same build for the
-    same token. Raises NotDoneError where CodeBuild refuses.
+    A second delivery of the request finds the order as it was written, and the build of that order. Within the five
+    minutes that CodeBuild keeps a token (API reference, StartBuild, ``idempotencyToken``) it returns that build itself;
+    Lambda may deliver a request for six hours. Raises NotDoneError where CodeBuild refuses.
     """
     key, wait = f"staging/orders/{order}.json", f"staging/waits/{order}.json"
     body = json.dumps(document, indent=1, sort_keys=True) + "\n"
-    put_once(aws.s3, bucket=place.bucket, key=key, body=body)
+    first = put_once(aws.s3, bucket=place.bucket, key=key, body=body)
     put_once(aws.s3, bucket=place.bucket, key=wait, body=json.dumps({"handle": handle}) + "\n")
     variables = {ORDER_VARIABLE: f"s3://{place.bucket}/{key}", WAIT_VARIABLE: wait}
+    known = None if first else build_of(wait, project=place.project, codebuild=aws.codebuild)
+    if known is not None:
+        print(json.dumps({"order": order, "build": known, "started": "by an earlier delivery"}))
+        return known
     try:
         started = aws.codebuild.start_build(
             projectName=place.project,
@@ -100,10 +106,24 @@ def start_build(order: str, document: Mapping[str, Any], *, handle: str, aws: Aw
     return build
 
 
-def put_once(s3: S3Client, *, bucket: str, key: str, body: str) -> None:
-    """Write an object unless it exists."""
+def build_of(wait: str, *, project: str, codebuild: CodeBuildClient) -> str | None:
+    """The id of the build that signals a wait, in whatever state; None where none was started."""
+    for page in codebuild.get_paginator("list_builds_for_project").paginate(
+        projectName=project, sortOrder="DESCENDING"
+    ):
+        builds = codebuild.batch_get_builds(ids=page["ids"])["builds"] if page.get("ids") else []
+        for build in builds:
+            if variables_of(build).get(WAIT_VARIABLE) == wait:
+                return str(build["id"])
+    return None
+
+
+def put_once(s3: S3Client, *, bucket: str, key: str, body: str) -> bool:
+    """Write an object unless it exists; whether it was written."""
     with ignoring({"PreconditionFailed", "412"}):
         s3.put_object(Bucket=bucket, Key=key, Body=body.encode(), IfNoneMatch="*")
+        return True
+    return False
 
 
 def archive_name(archive: Mapping[str, Any]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..shared import custom_resource
 from ..shared.clients import MISSING_OBJECT, ignoring
@@ -35,6 +36,11 @@ class Place:
         """From the function's variables."""
         needed = [os.environ[name] for name in ("ARTIFACT_BUCKET", "PROJECT", "RECORDS")]
         return cls(*needed, *(os.environ.get(name, "") for name in ("ENGINE_PROJECT", "ENGINE_JOBS")))
+
+
+def variables_of(build: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that a build was started with."""
+    return {each["name"]: each["value"] for each in build["environment"].get("environmentVariables", [])}
 
 
 def handle_of(key: str, *, s3: S3Client, bucket: str) -> str | None:

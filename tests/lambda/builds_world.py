@@ -25,6 +25,8 @@ RECORDS = "/tritonstack/local/digits/"
 A, B, C = "a" * 16, "b" * 16, "c" * 16
 PAGE = 2
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+TOKEN_MINUTES = 5
+"""How long CodeBuild keeps an idempotency token (API reference, StartBuild)."""
 STARTED_BY = "TRITONSTACK_STARTED_BY"
 
 
@@ -37,12 +39,14 @@ class FakeBuilds(fakes.FakeAws):
         started: idempotency token → id of the build that it started.
         log: the lines of every build's log.
         stack_status: of every stack.
+        minutes: since the account began.
     """
 
     builds: dict[str, dict[str, Any]] = field(default_factory=dict)
     started: dict[str, str] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
     stack_status: str = "UPDATE_IN_PROGRESS"
+    minutes: int = 0
 
     def end(self, identity: str, status: str, *, phases: list[dict[str, Any]] | None = None) -> None:
         """Let a build end."""
@@ -60,9 +64,13 @@ class FakeBuilds(fakes.FakeAws):
         idempotencyToken: str,
         environmentVariablesOverride: list[dict[str, str]],
     ) -> dict[str, Any]:
-        identity = self.started.setdefault(idempotencyToken, f"{projectName}:{len(self.started)}")
+        forgotten = self.started.get(idempotencyToken) and self._age(self.started[idempotencyToken]) >= TOKEN_MINUTES
+        if forgotten:
+            del self.started[idempotencyToken]
+        identity = self.started.setdefault(idempotencyToken, f"{projectName}:{len(self.builds)}")
         build = {
             "id": identity,
+            "startTime": BEGAN + timedelta(minutes=self.minutes),
             "buildStatus": "IN_PROGRESS",
             "environment": {"environmentVariables": environmentVariablesOverride},
             "logs": {"groupName": "/log", "streamName": identity, "deepLink": f"https://console/{identity}"},
@@ -71,6 +79,19 @@ class FakeBuilds(fakes.FakeAws):
         if known["environment"] != build["environment"]:  # API reference: the same token with other parameters
             raise fakes.AwsError("InvalidInputException")
         return {"build": known}
+
+    def _age(self, identity: str) -> float:
+        """Minutes since a build began."""
+        age: timedelta = BEGAN + timedelta(minutes=self.minutes) - self.builds[identity]["startTime"]
+        return age / timedelta(minutes=1)
+
+    def _ListBuildsForProject(self, projectName: str, sortOrder: str, nextToken: str = "0") -> dict[str, Any]:
+        assert sortOrder == "DESCENDING"
+        ids = [identity for identity in self.builds if identity.startswith(f"{projectName}:")]
+        ids.sort(key=lambda identity: self.builds[identity]["startTime"], reverse=True)
+        start = int(nextToken)
+        page: dict[str, Any] = {"ids": ids[start : start + PAGE]}
+        return page | ({"nextToken": str(start + PAGE)} if start + PAGE < len(ids) else {})
 
     def _BatchGetBuilds(self, ids: list[str]) -> dict[str, Any]:
         return {"builds": [self.builds[each] for each in ids if each in self.builds]}
@@ -115,14 +136,6 @@ class FakeEngines(FakeBuilds):
         variables = {} if of is None else {STARTED_BY: of}
         began = BEGAN + timedelta(minutes=minutes)
         self.jobs[name] = {"status": status, "began": began, "variables": variables}
-
-    def _ListBuildsForProject(self, projectName: str, sortOrder: str, nextToken: str = "0") -> dict[str, Any]:
-        assert sortOrder == "DESCENDING"
-        ids = [identity for identity in self.builds if identity.startswith(f"{projectName}:")]
-        ids.sort(key=lambda identity: self.builds[identity]["startTime"], reverse=True)
-        start = int(nextToken)
-        page: dict[str, Any] = {"ids": ids[start : start + PAGE]}
-        return page | ({"nextToken": str(start + PAGE)} if start + PAGE < len(ids) else {})
 
     def _StopBuild(self, id: str) -> dict[str, Any]:  # noqa: A002 - as the API spells it
         if id in self.unstoppable:
@@ -245,7 +258,7 @@ class World:
             "ResourceType": "Custom::ModelBuilds",
             "StackId": "arn:aws:cloudformation:us-east-1:123456789012:stack/local-serving-digits/1",
             "RequestId": request_id,
-            "LogicalResourceId": "WaitBuilds",
+            "LogicalResourceId": "WaitStart",
             "ResponseURL": f"{self.listener.url}/answer",
             "ResourceProperties": {
                 "BuildSetBucket": "staging",

@@ -82,6 +82,30 @@ def test_a_request_that_is_delivered_twice_starts_one_build(world: Any) -> None:
     assert world.builds == ["project:0", "project:1"]
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_request_that_is_delivered_again_when_codebuild_has_forgotten_the_token_starts_no_second_build(
+    world: Any, ended: bool
+) -> None:
+    world.request("Create", {"bert": A})
+    for number in range(2 * worlds.PAGE):  # builds of other endpoints, newer than this one
+        world.aws.minutes += 1
+        world.request("Create", {"bert": A}, request_id=f"another {number}")
+    if ended:
+        world.aws.end("project:0", "FAILED")
+    world.aws.minutes += worlds.TOKEN_MINUTES
+    before = list(world.builds)
+    assert world.request("Create", {"bert": A})["Build"] == "project:0"
+    assert world.builds == before
+
+
+def test_a_delivery_that_was_cut_off_between_order_and_build_is_made_up_for_by_the_next(world: Any) -> None:
+    world.aws.refused["StartBuild"] = "InternalFailure"
+    with pytest.raises(custom_resource.NotDoneError):
+        world.request("Create", {"bert": A})
+    world.aws.refused.clear()
+    assert world.request("Create", {"bert": A})["Build"] == "project:0"
+
+
 @pytest.mark.parametrize("status", ROLLBACKS)
 def test_an_update_that_is_taken_back_starts_nothing(world: Any, status: str) -> None:
     world.aws.stack_status = status

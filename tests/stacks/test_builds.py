@@ -145,7 +145,7 @@ def test_limits_retention_image_and_machine_are_those_of_the_settings(made: dict
     groups = {
         each["Properties"]["LogGroupName"]: each["Properties"]["RetentionInDays"]
         for each in of_type(made, "AWS::Logs::LogGroup").values()
-        if "LogGroupName" in each["Properties"]
+        if "/aws/lambda/" not in each["Properties"]["LogGroupName"]
     }
     assert groups == {"/tritonstack/local/builds": 30, "/tritonstack/local/engines": 30}
 

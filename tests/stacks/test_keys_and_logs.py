@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import flat, of_type, only, properties, statements, template_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
 from tests.stacks.everything import everything, stacks_of
+from tritonstack import aws_names
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
@@ -51,19 +54,88 @@ def test_every_role_has_the_path_and_the_boundary(templates: dict[str, dict[str,
     assert {name for name, role in found.items() if role.get("PermissionsBoundary") != BOUNDARY} == set()
 
 
-def test_every_log_group_has_a_retention_and_those_of_functions_the_one_that_is_set(
-    templates: dict[str, dict[str, Any]],
-) -> None:
-    groups = [
-        each["Properties"]
+def log_groups(templates: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """Name → retention in days, of the groups that stacks make; KeyError for one with a generated name."""
+    found = [
+        (each["Properties"]["LogGroupName"], each["Properties"]["RetentionInDays"])
         for template in templates.values()
         for each in of_type(template, "AWS::Logs::LogGroup").values()
     ]
-    generated = [each["RetentionInDays"] for each in groups if "LogGroupName" not in each]
-    assert set(generated) == {365}
-    named = [each["RetentionInDays"] for each in groups if "LogGroupName" in each]
-    assert named
-    assert min(named) >= 1
+    assert len(dict(found)) == len(found), "two groups of one name"
+    return dict(found)
+
+
+def test_every_log_group_has_a_name_and_a_retention_and_those_of_functions_the_one_that_is_set(
+    templates: dict[str, dict[str, Any]],
+) -> None:
+    groups = log_groups(templates)
+    of_functions = {name: days for name, days in groups.items() if name.startswith("/aws/lambda/")}
+    functions = sum(len(of_type(template, "AWS::Lambda::Function")) for template in templates.values())
+    assert len(of_functions) == functions
+    assert set(of_functions.values()) == {365}
+    assert set(groups) - set(of_functions) == {
+        f"/tritonstack/local/{name}" for name in ("builds", "engines", "network", "load-tests")
+    }
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+IN_DOCS = {
+    "<environment>": "local",
+    "ENV": "local",
+    "<endpoint>": "local-e0",
+    "ENDPOINT": "e0",
+    "trial-digits": "local-e0",
+}
+"""What pages write in names of log groups, and what it is in the stage that is looked at."""
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: str(page.name))
+def test_every_log_group_that_a_page_names_is_in_the_templates(
+    page: Path, templates: dict[str, dict[str, Any]]
+) -> None:
+    text = page.read_text()
+    named = set(re.findall(r"`(/aws/(?:lambda|sagemaker)/[^`\s]+)`", text))
+    named |= {
+        name for told in re.findall(r"log groups? ([^.|]*)", text) for name in re.findall(r"`(/[^`]+/[^`]+)`", told)
+    }
+    made = set(log_groups(templates)) | {
+        each["Properties"]["LogGroupName"]
+        for template in templates.values()
+        for each in of_type(template, "Custom::EndpointLogGroup").values()
+    }
+    made |= {aws_names.PROCESSING_JOBS, aws_names.RECOMMENDATION_JOBS}  # SageMaker's own, of all jobs of an account
+    unknown = set()
+    for name in named:
+        spelled = name
+        for written, meant in IN_DOCS.items():
+            spelled = spelled.replace(written, meant)
+        if not any(fnmatch.fnmatchcase(each, spelled) for each in made):
+            unknown.add(name)
+    assert unknown == set()
+
+
+def test_no_service_token_can_change(templates: dict[str, dict[str, Any]]) -> None:
+    """CloudFormation refuses an update with another one. A function that CloudFormation names keeps its ARN unless it
+    is replaced, which only a property that it cannot update does; one of another stack has a name of its own."""
+    named, seen = {}, 0
+    for template in templates.values():
+        for each in of_type(template, "AWS::Lambda::Function").values():
+            assert not {"PackageType", "TenancyConfig"} & set(each["Properties"])
+        for each in of_type(template, "AWS::SSM::Parameter").values():
+            value = each["Properties"]["Value"]
+            if isinstance(value, dict) and list(value) == ["Fn::GetAtt"]:
+                made = template["Resources"][value["Fn::GetAtt"][0]]
+                named[each["Properties"]["Name"]] = made["Properties"].get("FunctionName")
+    for template in templates.values():
+        for each in template["Resources"].values():
+            if (token := each.get("Properties", {}).get("ServiceToken")) is None:
+                continue
+            seen += 1
+            if "Ref" in token:
+                assert named[template["Parameters"][token["Ref"]]["Default"]] == "local-builds"
+            else:
+                assert template["Resources"][token["Fn::GetAtt"][0]]["Type"] == "AWS::Lambda::Function"
+    assert seen > 10
 
 
 def test_no_stack_exports_or_imports_a_value(templates: dict[str, dict[str, Any]]) -> None:

@@ -136,6 +136,19 @@ def test_rollback_deletes_what_a_failed_creation_may_have_left(aws: Emulator, fu
     assert requests[1]["PhysicalResourceId"] == "of-the-function"
 
 
+def test_an_update_with_another_service_token_is_refused_as_cloudformation_refuses_it(
+    aws: Emulator, function: str, name: str
+) -> None:
+    other = make_function(aws, name, FUNCTION)
+    assert aws.deploy(name, {"Thing": _custom(function, Value="old")}) == "CREATE_COMPLETE"
+    aws.update_stack(name, {"Thing": _custom(other, Value="new")})
+    assert aws.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
+    assert ("Thing", "UPDATE_FAILED", "Modifying service token is not allowed.") in _events(aws, name)
+    assert "new" not in [one["ResourceProperties"]["Value"] for one in _requests(aws, name)]
+    aws.update_stack(name, {"Another": _custom(other, Value="new")})
+    assert aws.settled(name)["StackStatus"] == "UPDATE_COMPLETE", "another logical id is another resource"
+
+
 def test_function_that_crashes_is_called_again_by_lambda(aws: Emulator, function: str, name: str) -> None:
     aws.create_stack(name, {"Thing": _custom(function, Crashing="Create")})
     _called(aws, name, 1)

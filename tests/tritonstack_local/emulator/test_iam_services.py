@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator import building
 from tests.tritonstack_local.emulator.processing_jobs import ended_job, job_request, start_job
-from tests.tritonstack_local.emulator.running import IMAGE, Emulator, wait_until
+from tests.tritonstack_local.emulator.running import IMAGE, Emulator, make_function, wait_until
 from tests.tritonstack_local.emulator.scaled_variants import INVOCATIONS, target
 from tests.tritonstack_local.emulator.test_codepipeline import CONNECTION, declaration
 from tests.tritonstack_local.emulator.test_recommender import ADVANCED
@@ -471,3 +471,17 @@ def test_s3_uses_a_key_with_its_callers_rights(world: World) -> None:
     assert "kms:Decrypt" in message(lambda: mine.get_object(Bucket=name, Key="a"))
     world.allow(objects, allow("kms:Decrypt", key))
     assert message(lambda: mine.get_object(Bucket=name, Key="a")) == ""
+
+
+def test_a_deleted_log_group_of_a_function_is_not_made_again_by_what_it_still_writes(aws: Emulator, name: str) -> None:
+    """At AWS its role may not; a stack that is deployed again makes a group of that name, which must not exist."""
+    logs, functions = aws.client("logs"), aws.client("lambda")
+    make_function(aws, name, "def handler(event, context): print('a line')")
+    group = f"/aws/lambda/{name}/Activation"
+    logs.create_log_group(logGroupName=group)
+    functions.update_function_configuration(FunctionName=name, LoggingConfig={"LogGroup": group})
+    functions.invoke(FunctionName=name)
+    assert wait_until(lambda: logs.filter_log_events(logGroupName=group)["events"], bool)
+    logs.delete_log_group(logGroupName=group)
+    functions.invoke(FunctionName=name)
+    assert logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"] == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.tritonstack_local.emulator.cloudwatch.watching import Inbox, Watching
-from tests.tritonstack_local.emulator.running import Emulator, wait_until
+from tests.tritonstack_local.emulator.running import Emulator, parameter, wait_until
 
 SOURCE = {"StringEquals": {"aws:SourceAccount": "123456789012"}}
 BOTH = ["kms:Decrypt", "kms:GenerateDataKey"]
@@ -107,24 +107,34 @@ def log_group() -> ModuleType:
     return importlib.import_module("lambda.endpoint_log.handler")
 
 
-def test_a_group_that_was_retained_is_adopted_with_new_retention_and_key(
+def test_a_group_that_was_retained_is_adopted_with_new_retention_and_key_and_given_back(
     aws: Emulator, name: str, log_group: ModuleType
 ) -> None:
+    """The function of an endpoint's log group, against the services of the local AWS."""
+    services = importlib.import_module("lambda.shared.clients").Aws(aws.client)
+    assert aws.deploy(name, {"Parameter": parameter()}) == "CREATE_COMPLETE"
+    group, arn = f"/aws/sagemaker/Endpoints/{name}", "arn:aws:logs:us-east-1:123456789012:log-group:"
     logs = aws.client("logs")
-    group = f"/aws/sagemaker/Endpoints/{name}"
-    properties = {"LogGroupName": group, "RetentionInDays": "30", "KmsKeyId": KEY, "Retain": "true"}
+
+    def send(request: str, **changes: str) -> str:
+        properties = {"LogGroupName": group, "LogGroupArn": f"{arn}{group}", "RetentionInDays": "30", "KmsKeyId": KEY}
+        given = properties | {"Retain": "true"} | changes
+        stack = aws.settled(name)["StackId"]
+        done: str = log_group.apply({"RequestType": request, "StackId": stack, "ResourceProperties": given}, services)
+        return done
 
     def described() -> list[tuple[object, object]]:
         found = logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]
         return [(each.get("retentionInDays"), each.get("kmsKeyId")) for each in found]
 
-    assert log_group.apply(logs, "Create", properties) == "made"
-    assert log_group.apply(logs, "Delete", properties) == "kept"
-    assert described() == [(30, KEY)]
-    assert log_group.apply(logs, "Create", {**properties, "RetentionInDays": "90"}) == "adopted"
+    assert (send("Create"), send("Delete"), described()) == ("made", "kept", [(30, KEY)])
+    assert send("Create", RetentionInDays="90", Retain="false") == "adopted"
     assert described() == [(90, KEY)]
-    gone = {**properties, "Retain": "false"}
-    assert [log_group.apply(logs, "Delete", gone) for _ in range(2)] == ["deleted", "deleted"]
+    assert [send("Delete", Retain="false") for _ in range(2)] == ["given back", "kept"]
+    assert described() == [(30, KEY)]
+    logs.delete_log_group(logGroupName=group)
+    assert send("Create", Retain="false") == "made"
+    assert [send("Delete", Retain="false") for _ in range(2)] == ["deleted", "deleted"]
     assert described() == []
 
 

@@ -91,6 +91,10 @@ LONGEST_SECONDS = 3600
 LONGEST_ANSWER = 4096
 """Bytes (CloudFormation user guide, Custom resource response objects)."""
 _GUIDE = "CloudFormation user guide, Custom resource request objects"
+_REFUSED_CHANGE = "Modifying service token is not allowed."
+"""CloudFormation's reason of an UPDATE_FAILED, as issue 197 of cloudcomponents/cdk-constructs and issue 114 of
+aws-solutions/aws-waf-security-automations quote it (template reference, AWS::CloudFormation::CustomResource,
+ServiceToken: "Updates are not supported")."""
 
 
 class Answered(threading.Event):
@@ -136,6 +140,7 @@ class Call:
 
     def run(self) -> tuple[str, dict[str, Any]]:
         """The physical id and the attributes; raises with the reason that the stack's event has at AWS."""
+        self._check_token()
         seconds = service_timeout(self.props)
         function = _function(self.props.get("ServiceToken"))
         token, answered, deadline = new_uuid(), Answered(), clock.deadline(seconds)
@@ -148,6 +153,13 @@ class Call:
             return self._outcome(custom_resource._pending.get(token, {}).get("result") or {})
         finally:
             custom_resource._pending.pop(token, None)
+
+    def _check_token(self) -> None:
+        """Refuse an update with another ServiceToken. The rollback of a refused one has the old token again."""
+        if self.old_props is None or self.old_props.get("ServiceToken") == self.props.get("ServiceToken"):
+            return
+        if "ROLLBACK" not in (_stacks.get(self.stack_name) or {}).get("StackStatus", ""):
+            raise RuntimeError(_REFUSED_CHANGE)
 
     def _await(self, answered: Answered, deadline: Deadline) -> None:
         def cancelled() -> bool:

@@ -258,7 +258,10 @@ def install_roles() -> None:
 
     def logged(function: dict[str, Any], request_id: str, *rest: Any, **more: Any) -> None:
         config = function.get("config") or function
-        group = (config.get("LoggingConfig") or {}).get("LogGroup") or f"/aws/lambda/{config['FunctionName']}"
+        named = (config.get("LoggingConfig") or {}).get("LogGroup")
+        if named and named not in cloudwatch_logs._log_groups and not enforced():
+            return  # the stack that made it has deleted it, and could not make it again
+        group = named or f"/aws/lambda/{config['FunctionName']}"
         if refusal_of(_session(config), log_needs(group, request_id), by=f"lambda: log of {group}") is None:
             emit(function, request_id, *rest, **more)
 
