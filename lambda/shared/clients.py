@@ -1,7 +1,8 @@
-"""Clients of AWS services that retry throttled and concurrent requests, and the meaning of their error codes."""
+"""Clients of AWS services that retry throttled, concurrent and denied requests; the meaning of their error codes."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -45,15 +46,49 @@ SERVICES = {"lambda_": "lambda", "sagemaker_runtime": "sagemaker-runtime", "scal
 THROTTLED = frozenset({"Throttling", "ThrottlingException", "TooManyRequests", "TooManyRequestsException", "SlowDown"})
 
 
+DENIED = frozenset({"AccessDenied", "AccessDeniedException"})
+DENIED_SECONDS, DENIED_PAUSE = 60.0, 5.0
+"""IAM and KMS take a while until a changed policy is in force everywhere (IAM user guide, "Changes that I make are not
+always immediately visible"; KMS developer guide, "Eventual consistency"), and an update may call a function as soon as
+it has changed its policy."""
+KEY_DENIED = "not allowed to be used"
+"""In CloudWatch Logs' InvalidParameterException where a key's policy does not let it in."""
+
+
 def connect(service: str) -> Any:
-    """A client with the function's role; InvokeEndpoint is attempted once, other requests are retried."""
+    """A client with the function's role.
+
+    InvokeEndpoint is repeated only where the right to it is missing, other requests also where they are throttled.
+    """
     import boto3  # noqa: PLC0415 - without it the function still responds to CloudFormation
 
-    if service == "sagemaker-runtime":
-        return boto3.client(service, config=ONE_ATTEMPT)
-    client: Any = cast("Any", boto3.client)(service, config=RETRIES)
-    client.meta.events.register("needs-retry", pause_before_retry)
+    once = service == "sagemaker-runtime"
+    client: Any = cast("Any", boto3.client)(service, config=ONE_ATTEMPT if once else RETRIES)
+    client.meta.events.register("needs-retry", Denials().pause)
+    if not once:
+        client.meta.events.register("needs-retry", pause_before_retry)
     return client
+
+
+class Denials:
+    """Refusals of a client's requests for a right that is missing: repeated for a minute, over all of its requests."""
+
+    def __init__(self) -> None:
+        """No request was refused yet."""
+        self._left = DENIED_SECONDS
+
+    def pause(self, *, response: tuple[Any, Mapping[str, Any]] | None, event_name: str, **_: Any) -> float | None:
+        """Seconds before such a refusal is retried; None for another one, and when the minute is over."""
+        error: Mapping[str, str] = {} if response is None else response[1].get("Error", {})
+        code, message = error.get("Code", ""), error.get("Message", "")
+        # S3's for an object that does not exist, without the right to list: it ends with no policy.
+        missing = event_name.endswith(".GetObject") and "s3:ListBucket" in message
+        denied = code in DENIED or (code == "InvalidParameterException" and KEY_DENIED in message)
+        if missing or not denied or self._left <= 0:
+            return None
+        self._left -= DENIED_PAUSE
+        print(json.dumps({"denied": message, "retried_for": self._left}))
+        return DENIED_PAUSE
 
 
 def pause_before_retry(*, response: tuple[Any, Mapping[str, Any]] | None, attempts: int, **_: Any) -> float | None:

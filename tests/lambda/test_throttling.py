@@ -73,6 +73,7 @@ class ThrottledAws:
     status: int
     times: float
     slept: float = 0.0
+    message: str = "Rate exceeded"
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
         """A maker of clients that talk to it. Every pause is as long as it may be."""
@@ -96,18 +97,22 @@ class ThrottledAws:
     def _wire(self, protocol: str) -> Callable[..., AWSResponse]:
         def send(request: Any, event_name: str, **_: Any) -> AWSResponse:
             refused, self.times = self.times > 0, self.times - 1
-            body = refusal(protocol, self.code) if refused else success(protocol, event_name.rpartition(".")[2])
+            body = (
+                refusal(protocol, self.code, self.message)
+                if refused
+                else success(protocol, event_name.rpartition(".")[2])
+            )
             return AWSResponse(request.url, self.status if refused else 200, HTTPHeaders(), Raw(body))
 
         return send
 
 
-def refusal(protocol: str, code: str) -> bytes:
+def refusal(protocol: str, code: str, message: str) -> bytes:
     """The body of a refusal, as a protocol has it."""
     if protocol in ("rest-xml", "query"):
-        error = f"<Error><Code>{code}</Code><Message>Rate exceeded</Message></Error>"
+        error = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
         return (error if protocol == "rest-xml" else f"<ErrorResponse>{error}</ErrorResponse>").encode()
-    return json.dumps({"__type": code, "message": "Rate exceeded"}).encode()
+    return json.dumps({"__type": code, "message": message}).encode()
 
 
 def success(protocol: str, operation: str) -> bytes:
@@ -140,10 +145,50 @@ def test_what_is_refused_for_a_time_is_repeated_until_it_succeeds_and_what_is_re
 
 
 def test_another_refusal_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
-    denied = ThrottledAws("AccessDeniedException", 400, times=1)
+    refused = ThrottledAws("ValidationException", 400, times=1)
+    with pytest.raises(ClientError, match="ValidationException"):
+        refused.install(monkeypatch)("ssm").put_parameter(Name="/a", Value="v")
+    assert refused.slept == 0
+
+
+KEY = "The specified KMS key does not exist or is not allowed to be used with LogGroup 'arn:aws:logs:r:a:log-group:g'"
+DENIED: dict[str, tuple[str, str, dict[str, Any], str, str]] = {
+    "SSM": ("ssm", "put_parameter", {"Name": "/a", "Value": "v"}, "AccessDeniedException", "is not authorized"),
+    "S3": ("s3", "list_objects_v2", {"Bucket": "b"}, "AccessDenied", "is not authorized to perform: s3:ListBucket"),
+    "an object": ("s3", "get_object", {"Bucket": "b", "Key": "k"}, "AccessDenied", "not authorized to: kms:Decrypt"),
+    "CloudFormation": ("cloudformation", "describe_stacks", {"StackName": "s"}, "AccessDenied", "is not authorized"),
+    "an invocation": (
+        "sagemaker-runtime", "invoke_endpoint", {"EndpointName": "e", "Body": b""}, "AccessDeniedException", "",
+    ),
+    "a log group's key": (
+        "logs", "associate_kms_key", {"logGroupName": "g", "kmsKeyId": "k"}, "InvalidParameterException", KEY,
+    ),
+}  # fmt: skip
+"""Service, operation, request, error code and message, where a policy is not in force yet."""
+
+
+@pytest.mark.parametrize(("service", "operation", "request_", "code", "message"), DENIED.values(), ids=DENIED)
+def test_a_right_that_this_update_gave_may_take_a_minute_and_one_that_is_missing_fails_after_it(
+    service: str, operation: str, request_: dict[str, Any], code: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = ThrottledAws(code, 400, times=10, message=message)
+    getattr(late.install(monkeypatch)(service), operation)(**request_)
+    assert late.times == -1
+
+    never = ThrottledAws(code, 400, times=float("inf"), message=message)
+    client = never.install(monkeypatch)(service)
+    for _ in range(3):  # a minute for all requests of a client, so that many of them do not use the run up
+        with pytest.raises(ClientError, match=code):
+            getattr(client, operation)(**request_)
+    assert never.slept == clients.DENIED_SECONDS
+
+
+def test_an_object_that_is_missing_where_no_right_lists_it_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = 'User: u is not authorized to perform: s3:ListBucket on resource: "arn:aws:s3:::b"'
+    missing = ThrottledAws("AccessDenied", 403, times=1, message=message)
     with pytest.raises(ClientError, match="AccessDenied"):
-        denied.install(monkeypatch)("ssm").put_parameter(Name="/a", Value="v")
-    assert denied.slept == 0
+        missing.install(monkeypatch)("s3").get_object(Bucket="b", Key="k")
+    assert missing.slept == 0
 
 
 def test_a_request_for_inference_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from tests.stacks.environments import DIGITS, SINGLE, environment, stage
 from tests.stacks.test_network import CREATED, SUBNETS, endpoints, network_template
 from tritonstack.naming import load_test_job_prefix
 
+# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+plan: Any = importlib.import_module("lambda.load_test.plan")
 LOAD_TEST = {"recommender": {"at_once": 3}, "log_days": 30}
 
 
@@ -86,6 +89,23 @@ def test_each_step_that_may_leave_something_leads_to_the_clean_up_and_none_waits
     for name in ("Register", "Measure", "Gather"):
         [catch] = definition(at_once=2, partition="aws")["States"][name]["Catch"]
         assert (catch["ErrorEquals"], catch["Next"]) == (["States.ALL"], "CleanUpAfterFailure")
+
+
+def test_every_step_is_retried_and_what_a_clean_up_has_closed_is_not() -> None:
+    """One failed request must not end a test of hours: each step may be repeated."""
+    tasks = {
+        name: state["Retry"]
+        for _, name, state in states(dict(definition(at_once=2, partition="aws")))
+        if state["Type"] == "Task"
+    }
+    assert set(tasks) == {"Register", "Start", "Look", "Gather", "CleanUp", "CleanUpAfterFailure"}
+    for name, retries in tasks.items():
+        assert retries[-1]["ErrorEquals"] == ["States.TaskFailed"], name
+        assert retries[-1]["MaxAttempts"] > 1, name
+    closed = ["ClosedError", "MadeTooLateError"]
+    assert {kind.__name__ for kind in (plan.ClosedError, plan.MadeTooLateError)} == set(closed)
+    for name in ("Register", "Start"):  # the steps that make something
+        assert tasks[name][0] == {"ErrorEquals": closed, "MaxAttempts": 0}
 
 
 def test_names_of_jobs_leave_room_for_their_test_and_no_two_environments_share_them() -> None:
