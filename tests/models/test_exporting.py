@@ -152,7 +152,61 @@ def test_a_made_sample_that_is_wrong_stops_the_build_and_leaves_nothing(places: 
     assert not list(places.archives.glob("double*"))
 
 
-def test_scripts_get_neither_credentials_nor_the_caller_s_python(
+SECRETS = (
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_PROFILE",
+    "GITHUB_TOKEN",
+    "NVIDIA_API_KEY",
+    "KAGGLE_KEY",
+    "SERVICE_OF_TOMORROW",
+)
+HUB = ("HF_TOKEN", "HF_ENDPOINT", "HUGGING_FACE_HUB_TOKEN", "HTTPS_PROXY")
+
+
+@pytest.mark.parametrize(
+    ("downloads", "named", "seen"),
+    [
+        (False, "", []),
+        (False, "KAGGLE_KEY", []),
+        (True, "", sorted(HUB)),
+        (True, "KAGGLE_KEY, WANDB_API_KEY", sorted([*HUB, "KAGGLE_KEY"])),
+    ],
+)
+def test_other_people_s_code_sees_no_token_and_exports_that_of_the_hub_alone(
+    *, downloads: bool, named: str, seen: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in (*SECRETS, *HUB):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("TRITONSTACK_EXPORT_VARIABLES", named)
+    code = "import os; print(sorted(k for k, v in os.environ.items() if v == 'secret'), os.environ['HOME'])"
+    said: list[str] = []
+    programs.run_script(
+        environment="exporters",
+        arguments=["-c", code],
+        folder=tmp_path,
+        what="it",
+        report=said.append,
+        downloads=downloads,
+    )
+    assert said[0] == f"it: {seen} {os.environ['HOME'] if downloads else tmp_path}"
+
+
+def test_a_recipe_s_export_may_download_and_its_proof_may_not(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, bool] = {}
+    run = programs.run_script
+
+    def noted(**given: Any) -> Any:
+        asked[given["what"]] = given.get("downloads", False)
+        return run(**given)
+
+    monkeypatch.setattr("tritonstack.models.exporting.run_script", noted)
+    monkeypatch.setattr("tritonstack.models.sample.run_script", noted)
+    recipe(places, exports=[step("one", {"double/notes.txt": "x"})])
+    build_models(["double"], places=places)
+    assert asked == {"export of double": True, "proof of double": False}
+
+
+def test_scripts_do_not_get_the_caller_s_python(
     places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")

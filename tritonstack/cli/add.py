@@ -61,7 +61,8 @@ def command(
     """Make a model folder of an ONNX or TorchScript file, a Triton model folder or repository, or a model.tar.gz.
 
     Writes model_repos/NAME with recipe.yaml, config.pbtxt, a sample request of seeded values and the response that the
-    model gives to it, and puts NAME onto an endpoint of the environment. Nothing that is there is overwritten.
+    model gives to it, and puts NAME onto an endpoint of the environment. Nothing that is there is overwritten. The
+    code of a Python or TorchScript model is run for that, on this machine and with your rights: add what you trust.
     """
     options = AddOptions(
         name=name,
@@ -77,12 +78,18 @@ def command(
     places, file = Places.of_project(), environment_file(environment)
     serving = _serving(file, endpoint, explicit=explicit, as_variant=variant is not None)
     name_of_endpoint, target = serving if isinstance(serving, tuple) else (None, None)
-    with Steps().step(f"add {source}") as step, read_source(source, options, places=places, report=step.say) as found:
+    steps = Steps()
+    with (
+        steps.step(f"add {source}") as step,
+        read_source(source, options, places=places, report=step.say, announce=steps.note) as found,
+    ):
         refuse_existing(found, places.repositories)
         if variant is not None and len(found) > 1:
             raise InputError([Problem(field="--variant", found=f"{len(found)} models", allowed="one model")])
         adapted = [with_adapter(each, options) for each in found]
-        added = [write_folder(each, places=places, target=target, report=step.say) for each in adapted]
+        added = [
+            write_folder(each, places=places, target=target, report=step.say, announce=steps.note) for each in adapted
+        ]
         step.end_with(
             ", ".join(f"{each.addition.name}{'' if each.recorded else ', without a response'}" for each in added)
         )

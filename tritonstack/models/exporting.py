@@ -228,6 +228,7 @@ def _run(
         what=what,
         report=report,
         python_path=source.folder.parent,
+        downloads=True,
     )
     missing = [name for name in export.produces if not (partial / FILES / name).is_file()]
     if missing:

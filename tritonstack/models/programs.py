@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.models.child_environment import child_environment
 from tritonstack.paths import environment_python, setup_command
 
 Report = Callable[[str], None]
@@ -57,14 +58,15 @@ def run_script(
     what: str,
     report: Report,
     python_path: Path | None = None,
+    downloads: bool = False,
 ) -> Spent:
     """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints. On Linux it dies with this process.
 
-    ``python_path``: a folder whose packages it may import, beside those of its environment. Returns what it took.
+    ``python_path``: a folder whose packages it may import, beside those of its environment. ``downloads``: whether it
+    is an export, which gets the hub's token; see :mod:`tritonstack.models.child_environment`. Returns what it took.
     Raises :class:`WorkFailedError` with its last lines where it fails.
     """
-    variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
-    variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1", "PYTHONUNBUFFERED": "1"}
+    variables = child_environment(home=folder, downloads=downloads)
     variables |= {"PYTHONPATH": str(python_path.resolve())} if python_path else {}
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     require_environment(environment)

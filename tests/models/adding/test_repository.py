@@ -150,3 +150,22 @@ def test_a_folder_without_a_triton_model_says_what_of_it_can_be_added(tmp_path: 
         InputError, match=r"(?s)no Triton model: config.json, onnx/model.onnx.*add .*given/onnx/model.onnx"
     ):
         additions(tmp_path / "given", tmp_path)
+
+
+def test_the_code_of_a_model_is_announced_before_it_runs_and_sees_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HF_TOKEN", "GITHUB_TOKEN", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, "secret")
+    files = dict(FOLDERS["python model"]["files"])
+    program = next(name for name in files if name.endswith("model.py"))
+    spy = "import os\nif 'secret' in os.environ.values():\n    raise ValueError('a token')\n"
+    repository = written(tmp_path / "given", {**files, program: spy + files[program]})
+    events: list[str] = []
+    (addition,) = additions(repository, tmp_path)
+    added = write_folder(
+        addition, places=places_in(tmp_path), target=None, report=events.append, announce=events.append
+    )
+    assert added.failure is None, str(added.failure)
+    announced = next(index for index, line in enumerate(events) if line.startswith("runs the code of add_sub on this"))
+    assert announced < next(index for index, line in enumerate(events) if line.startswith("proof of add_sub"))

@@ -34,6 +34,18 @@ TOLERANCE = 1e-3
 """Of a recorded response whose values are at most 1: a GPU rounds otherwise than the CPU that answered."""
 
 
+NO_CODE = frozenset({"onnxruntime", "ensemble", ""})
+"""Backends whose models are data: others' are programs, or graphs that read and write files."""
+
+
+def runs_code(names: Iterable[str]) -> str:
+    """What a user is to know before the code of a model that may be anybody's is run."""
+    return (
+        f"runs the code of {', '.join(names)} on this machine, with your rights but without the credentials and tokens "
+        "of your environment: Ctrl-C ends it"
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class AddOptions:
     """Options: what a user states about a model beside its file."""

@@ -20,6 +20,7 @@ from tritonstack.models.adding.additions import (
     TritonModel,
     config_text,
     lengths,
+    runs_code,
     same_names,
     seeded_tensor,
     why_no_batch,
@@ -243,8 +244,16 @@ class Argument:
     optional: bool  # whether it has a default
 
 
-def torchscript_addition(path: Path, name: str, options: AddOptions, *, work: Path, report: Report) -> Addition:
-    """The folder of a TorchScript model.
+def torchscript_addition(
+    path: Path,
+    name: str,
+    options: AddOptions,
+    *,
+    work: Path,
+    report: Report,
+    announce: Report = lambda _text: None,
+) -> Addition:
+    """The folder of a TorchScript model. ``announce``: called before its code is run.
 
     Raises :class:`InputError` with everything that neither the file nor the options state.
     """
@@ -255,6 +264,8 @@ def torchscript_addition(path: Path, name: str, options: AddOptions, *, work: Pa
     inputs = sorted(options.inputs, key=lambda tensor: order.index(tensor.name))
     rows = all(tensor.shape and tensor.shape[0] is None for tensor in inputs)
     outputs, unknown = options.outputs, []
+    if has_environment(ENVIRONMENT):
+        announce(runs_code([path.name]))
     trial = try_model(path, inputs, rows=rows, environment=ENVIRONMENT, work=work, report=report)
     if trial.failure:
         advice = "Are the types and shapes of --input those that the model was traced with?"

@@ -13,7 +13,7 @@ from typing import Any
 
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, collecting, refuse
-from tritonstack.models.adding.additions import ANSWER, TOLERANCE, Addition, body_text
+from tritonstack.models.adding.additions import ANSWER, NO_CODE, TOLERANCE, Addition, body_text, runs_code
 from tritonstack.models.inputs import sources_of
 from tritonstack.models.lint import Finding, Target, lint_folder
 from tritonstack.models.lint.registry import shown
@@ -56,8 +56,17 @@ def refuse_existing(additions: Sequence[Addition], repositories: Path) -> None:
     refuse(problems)
 
 
-def write_folder(addition: Addition, *, places: Places, target: Target | None, report: Report) -> Added:
+def write_folder(
+    addition: Addition,
+    *,
+    places: Places,
+    target: Target | None,
+    report: Report,
+    announce: Report = lambda _text: None,
+) -> Added:
     """Write a model folder, lint it, and record the response to its sample request.
+
+    ``announce``: called with what code of the model is run for that, before it is.
 
     A folder whose model cannot be run yet stays, without the response; one whose making is interrupted does not. Raises
     :class:`InputError` where the folder exists.
@@ -69,13 +78,15 @@ def write_folder(addition: Addition, *, places: Places, target: Target | None, r
         _write(addition, partial / addition.name, schema=schema, report=report)
         (partial / addition.name).rename(folder)
     try:
-        return _recorded(addition, folder, places=places, target=target, report=report)
+        return _recorded(addition, folder, places=places, target=target, report=report, announce=announce)
     except BaseException:
         shutil.rmtree(folder)
         raise
 
 
-def _recorded(addition: Addition, folder: Path, *, places: Places, target: Target | None, report: Report) -> Added:
+def _recorded(
+    addition: Addition, folder: Path, *, places: Places, target: Target | None, report: Report, announce: Report
+) -> Added:
     findings = _findings(folder, target)
     errors = _errors(findings if target is None else _findings(folder, Target()))
     recorded: Recorded | None = None
@@ -86,6 +97,9 @@ def _recorded(addition: Addition, folder: Path, *, places: Places, target: Targe
         remedy = f"write {shown(folder / ANSWER)}, in KServe's JSON form, by what made the model"
     elif not errors:
         (source,) = archives_of(folder)
+        backends = {model.name: read_config(model.config).backend for model in addition.models}
+        if programs := [name for name, backend in backends.items() if backend not in NO_CODE]:
+            announce(runs_code(programs))
         try:
             recorded = record_sample(source, places=places, report=report)
         except TritonstackError as error:

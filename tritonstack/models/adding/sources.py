@@ -32,10 +32,13 @@ _TO_ONNX = {
 
 
 @contextmanager
-def read_source(path: Path, options: AddOptions, *, places: Places, report: Report) -> Iterator[tuple[Addition, ...]]:
+def read_source(
+    path: Path, options: AddOptions, *, places: Places, report: Report, announce: Report = lambda _text: None
+) -> Iterator[tuple[Addition, ...]]:
     """The model folders that a file, a folder or an archive gives; what was unpacked for them lasts for the block.
 
-    Raises :class:`InputError` with everything that Triton cannot serve, or that options have to state.
+    ``announce``: called with what code of the model is run, before it is. Raises
+    :class:`InputError` with everything that Triton cannot serve, or that options have to state.
     """
     if path.is_dir():
         yield repository_additions(path, options, given=path, name=path.resolve().name)
@@ -52,8 +55,10 @@ def read_source(path: Path, options: AddOptions, *, places: Places, report: Repo
             return
         _refuse_other(path, begins)
         name = folder_name(options.name or path.stem, given=options.name is not None, source=path)
-        make = torchscript_addition if begins == _ZIP else onnx_addition
-        yield (make(path, name, options, work=work, report=report),)
+        if begins == _ZIP:
+            yield (torchscript_addition(path, name, options, work=work, report=report, announce=announce),)
+        else:
+            yield (onnx_addition(path, name, options, work=work, report=report),)
 
 
 def _unpacked(archive: Path, folder: Path, *, report: Report) -> Path:
