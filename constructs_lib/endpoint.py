@@ -18,6 +18,7 @@ from constructs_lib.triton_model import TritonModel
 from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import Rollout, Scaling, Timeouts
+from tritonstack.config.rollout import fleet_limits
 from tritonstack.errors import nearest
 from tritonstack.naming import NAME_PATTERN, outputs_parameter
 
@@ -185,6 +186,9 @@ def _records_of(path: str) -> tuple[str, str]:
     return path, outputs_parameter(environment=match[1], stack=f"serving-{match[2]}")
 
 
+PROVISION_SECONDS = 3600
+"""The longest that SageMaker may take to provision an instance (API reference, ProductionVariant:
+VariantInstanceProvisionTimeoutInSeconds); what it takes by default is not documented."""
 NOT_RETAINED = ("DesiredWeight", "DataCaptureConfig")
 """What an update of a scaled endpoint takes from the new config; the number of instances stays as it is."""
 
@@ -318,7 +322,9 @@ class Endpoint(CallableEndpoint):
             alarms = [] if self.alarms is None else [alarm.ref for alarm in self.alarms.alarms]
             # All at once is the same for every variant; the other types are for an update that keeps it.
             routing = None if self.scaling is None or rollout.kind == "all-at-once" else self.scaling.routing
-            config_of_update = deployment_config(rollout, alarms=alarms, routing=routing)
+            config_of_update = deployment_config(
+                rollout, alarms=alarms, timeout_seconds=self._update_timeout(rollout, timeouts), routing=routing
+            )
             self.endpoint.add_property_override("DeploymentConfig", config_of_update)
         if self.scaling is not None:
             self.scaling.scale(self.endpoint)
@@ -334,6 +340,12 @@ class Endpoint(CallableEndpoint):
             self.endpoint.node.add_dependency(self.alarms.let_read(variants[0].model.role))
         for key, value in (endpoint_tags or {}).items():
             cdk.Tags.of(self.endpoint).add(key, value)
+
+    def _update_timeout(self, rollout: Rollout, timeouts: Timeouts) -> int:
+        """The longest that an update of the largest fleet may take, seconds: all waits and the starts of instances."""
+        starts = PROVISION_SECONDS + timeouts.model_download_seconds + timeouts.container_startup_seconds
+        largest = max(fleet_limits(each.fleet.initial_instance_count, each.scaling)[1] for each in self.variants)
+        return rollout.execution_timeout_seconds(largest, start_seconds=starts)
 
     def _scaling(self, timeouts: Timeouts, rollout: Rollout | None) -> ScalingSteps:
         from constructs_lib.scaling import ScaledVariant, ScalingSteps  # noqa: PLC0415 - types that most need not

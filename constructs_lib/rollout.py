@@ -122,26 +122,27 @@ def traffic_routing(rollout: Rollout) -> dict[str, Any]:
 
 
 def deployment_config(
-    rollout: Rollout, *, alarms: Sequence[str], routing: cdk.IResolvable | None = None
+    rollout: Rollout, *, alarms: Sequence[str], timeout_seconds: int, routing: cdk.IResolvable | None = None
 ) -> dict[str, Any]:
     """The blue/green or rolling policy, and the alarms that take the update back.
 
-    ``alarms``: their names. ``routing``: a token in place of the traffic routing configuration, where that is known
-    only when it is deployed.
+    ``alarms``: their names. ``timeout_seconds``: the longest that the update may take. ``routing``: a token in place of
+    the traffic routing configuration, where that is known only when it is deployed.
 
     Source: CloudFormation template reference, AWS::SageMaker::Endpoint DeploymentConfig.
     """
+    limit = {"MaximumExecutionTimeoutInSeconds": timeout_seconds}
     rollback = {"AutoRollbackConfiguration": {"Alarms": [{"AlarmName": name} for name in alarms]}} if alarms else {}
     if rollout.kind == "rolling":
         if (size := _size(rollout)) is None:
             raise ValueError("a rolling update needs the size of its batches: size_instances or size_percent")
         batches = {"MaximumBatchSize": size, "WaitIntervalInSeconds": rollout.wait_seconds or 0}
-        return {"RollingUpdatePolicy": batches, **rollback}
+        return {"RollingUpdatePolicy": {**batches, **limit}, **rollback}
     shift = {
         "TrafficRoutingConfiguration": routing or traffic_routing(rollout),
         "TerminationWaitInSeconds": rollout.termination_wait_seconds,
     }
-    return {"BlueGreenUpdatePolicy": shift, **rollback}
+    return {"BlueGreenUpdatePolicy": {**shift, **limit}, **rollback}
 
 
 def _size(rollout: Rollout) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from constructs_lib.endpoint import Fleet
 from tests.cases import cases
 from tests.constructs_lib.templates import endpoint_template, new_endpoint, new_stack, of_type, properties
 from tritonstack.config import Rollout
@@ -29,14 +30,35 @@ def test_without_a_rollout_there_is_no_deployment_config_and_no_alarm_to_read() 
 
 @cases("settings, policy")
 def test_a_rollout_is_rendered_with_its_size_and_waits(settings: dict[str, Any], policy: dict[str, Any]) -> None:
-    assert rendered(**settings)["BlueGreenUpdatePolicy"] == policy
+    found = rendered(**settings)["BlueGreenUpdatePolicy"]
+    assert found.pop("MaximumExecutionTimeoutInSeconds") > 0
+    assert found == policy
 
 
 def test_rolling_batches_are_rendered_with_their_wait() -> None:
     assert rendered(kind="rolling", size_percent=25, wait_seconds=600)["RollingUpdatePolicy"] == {
         "MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 25},
         "WaitIntervalInSeconds": 600,
+        "MaximumExecutionTimeoutInSeconds": 10800,
     }
+
+
+@cases("settings, instances, waits, timeout")
+def test_the_execution_timeout_is_larger_than_all_waits_and_leaves_instances_time_to_start(
+    settings: dict[str, Any], instances: int, waits: int, timeout: int
+) -> None:
+    """The timeout "should be larger than the total waiting time specified in TerminationWaitInSeconds and
+    WaitIntervalInSeconds", 600 to 28,800 (API reference, BlueGreenUpdatePolicy).
+    """
+    rollout = Rollout.model_validate(settings)
+    made = endpoint_template(
+        rollout=rollout, fleet=Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=instances)
+    )
+    [policy] = [
+        each for name, each in properties(made, "AWS::SageMaker::Endpoint")["DeploymentConfig"].items() if "Up" in name
+    ]
+    assert rollout.waiting_seconds(instances) == waits
+    assert policy["MaximumExecutionTimeoutInSeconds"] == timeout
 
 
 def reading(made: dict[str, Any]) -> list[dict[str, Any]]:

@@ -23,6 +23,12 @@ SEEN_SECONDS = 120
 """A minute's figures are complete when it is over, and alarms are evaluated once a minute: no alarm fires sooner."""
 
 
+MOST_SECONDS = 28_800
+"""The largest ``MaximumExecutionTimeoutInSeconds``, which "should be larger than the total waiting time specified in
+TerminationWaitInSeconds and WaitIntervalInSeconds" (API reference, BlueGreenUpdatePolicy; RollingUpdatePolicy has it
+too)."""
+
+
 class RollbackAlarms(ErrorThresholds):
     """Error thresholds of the new fleet that roll an update back. Requests to the old fleet do not count.
 
@@ -99,6 +105,25 @@ class Rollout(SettingsModel):
         )
         return {"all-at-once": last, "rolling": step}.get(self.kind, {**step, **last})
 
+    def waiting_seconds(self, count: int) -> int:
+        """The sum of all waits of an update of ``count`` instances, seconds."""
+        # A canary is one step and the rest; linear steps are waited for in between, rolling batches each.
+        waits = {"canary": 1, "linear": self._steps(count) - 1, "rolling": self._steps(count)}.get(self.kind, 0)
+        last = 0 if self.kind == "rolling" else self.termination_wait_seconds
+        return waits * (self.wait_seconds or 0) + last
+
+    def execution_timeout_seconds(self, count: int, *, start_seconds: int) -> int:
+        """``MaximumExecutionTimeoutInSeconds`` for an update of ``count`` instances: all waits, and the starts.
+
+        ``start_seconds``: the longest that instances take until they answer; a rolling update starts each batch anew.
+        """
+        starts = self._steps(count) if self.kind == "rolling" else 1
+        return min(max(self.waiting_seconds(count) + starts * start_seconds, 600), MOST_SECONDS)
+
+    def _steps(self, count: int) -> int:
+        """How many steps or batches ``count`` instances are: the most, with sizes rounded down to whole instances."""
+        return math.ceil(count / max(1, math.floor(self.step_instances(count))))
+
     def step_instances(self, count: int) -> float:
         """How many of ``count`` instances one step turns on, not rounded; all of them in one step."""
         if self.size_instances is not None:
@@ -117,6 +142,7 @@ def check_rollout(*, endpoint: Endpoint, location: Location) -> Iterator[Problem
     rollout = endpoint.rollout
     if rollout is None:
         return
+    fleets = fleet_limits(endpoint.initial_instance_count, endpoint.scaling)
     place = (*location, "rollout")
     if endpoint.multi_model and not rollout.accept_multi_model:
         yield Problem(
@@ -127,17 +153,20 @@ def check_rollout(*, endpoint: Endpoint, location: Location) -> Iterator[Problem
             advice="Try it on an endpoint that nobody depends on, then set it; or remove rollout.",
         )
     if rollout.kind == "all-at-once":
-        yield from _check_all_at_once(rollout=rollout, location=place)
+        wrong = list(_check_all_at_once(rollout=rollout, location=place))
     else:
-        yield from _check_in_steps(rollout=rollout, fleets=_fleets(endpoint), location=place)
+        wrong = list(_check_in_steps(rollout=rollout, fleets=fleets, location=place))
+    yield from wrong
     yield from _check_waits(endpoint=endpoint, rollout=rollout, location=place)
+    if not wrong:  # of wrong sizes the steps are not known
+        yield from _check_sum(rollout=rollout, largest=fleets[1], location=place)
 
 
-def _fleets(endpoint: Endpoint) -> tuple[int, int]:
+def fleet_limits(initial: int, scaling: Scaling | None) -> tuple[int, int]:
     """The smallest and the largest fleet that an update may meet: that of the start, and those that scaling makes."""
-    limits: list[int | None] = [endpoint.initial_instance_count]
-    if endpoint.scaling is not None:
-        parts: tuple[Scaling | Schedule, ...] = (endpoint.scaling, *endpoint.scaling.schedules)
+    limits: list[int | None] = [initial]
+    if scaling is not None:
+        parts: tuple[Scaling | Schedule, ...] = (scaling, *scaling.schedules)
         limits += [limit for each in parts for limit in (each.minimum, each.maximum)]
     counts = [limit for limit in limits if limit is not None]
     return min(counts), max(counts)
@@ -214,6 +243,22 @@ def _check_size(*, rollout: Rollout, count: int, fleets: tuple[int, int], locati
             found=f"{size} instances, which is {percent:.0f} % of the fleet{scaled}",
             allowed=f"{f'{least} to ' if least else 'at most '}{MOST} % of {count} instances: {low} to {count // 2}",
             advice=advice if scaled and smallest > 1 else "",
+        )
+
+
+def _check_sum(*, rollout: Rollout, largest: int, location: Location) -> Iterator[Problem]:
+    """All waits together must be shorter than a deployment may take."""
+    seconds = rollout.waiting_seconds(largest)
+    if seconds >= MOST_SECONDS:
+        field = "termination_wait_seconds" if rollout.kind == "all-at-once" else "wait_seconds"
+        yield Problem(
+            location=(*location, field),
+            found=f"waits of {seconds} seconds together, of an update of {largest} instances"
+            f" (kind: {rollout.kind}, wait_seconds: {rollout.wait_seconds or 0},"
+            f" termination_wait_seconds: {rollout.termination_wait_seconds})",
+            allowed=f"less than {MOST_SECONDS} seconds: the longest that SageMaker lets a deployment take"
+            " (MaximumExecutionTimeoutInSeconds), in which instances start as well",
+            advice="Shorten the waits, or make the steps larger.",
         )
 
 

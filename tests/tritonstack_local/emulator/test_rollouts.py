@@ -184,6 +184,12 @@ def test_an_alarm_that_fires_already_or_does_not_exist_ends_the_deployment_at_it
             "LinearStepSize must not be given for traffic routing type CANARY",
         ),
         ({**deployment_config(), **rolling_config()}, 2, "Only one update policy can be used"),
+        (
+            deployment_config(MaximumExecutionTimeoutInSeconds=WAIT + TERMINATION),
+            4,
+            r"MaximumExecutionTimeoutInSeconds \(900\) must be larger .* which is 900 seconds",
+        ),
+        (rolling_config(MaximumExecutionTimeoutInSeconds=3 * WAIT), 3, "total waiting time, which is 1800 seconds"),
         (rolling_config(size=2), 2, "MaximumBatchSize must be 5-50% .* total instance count, which is 2"),
         (rolling_config(size=1), 21, "MaximumBatchSize must be 5-50% .* total instance count, which is 21"),
     ],
@@ -198,6 +204,20 @@ def test_guardrails_that_cannot_be_are_refused(
         aws.client("sagemaker").update_endpoint(
             EndpointName=name, EndpointConfigName=name + "-2", DeploymentConfig=config
         )
+
+
+def test_a_deployment_that_takes_longer_than_it_may_is_rolled_back(fleets: Emulator, name: str) -> None:
+    config = deployment_config(MaximumExecutionTimeoutInSeconds=WAIT + TERMINATION + 100)
+    rollout = Rollout(fleets, name, instances=4, config=config)
+    fleets.advance(200)
+    rollout.report("in_service")
+    rollout.shifted(1)
+    fleets.advance(WAIT + 1)
+    rollout.shifted(4)
+    fleets.advance(TERMINATION - 100 + 1)
+    after = rollout.settled()
+    assert (after["EndpointStatus"], after["EndpointConfigName"]) == ("InService", name)
+    assert "MaximumExecutionTimeoutInSeconds" in after["FailureReason"]
 
 
 def old_instances(rollout: Rollout) -> int:

@@ -35,6 +35,7 @@ class Guardrails:
     steps: tuple[Step, ...]  # in order; the last one turns every instance on
     alarms: tuple[str, ...]  # names of CloudWatch alarms; one in ALARM takes the deployment back
     rolling: bool = False  # whether old instances end after each step
+    limit_seconds: float | None = None  # MaximumExecutionTimeoutInSeconds: what takes longer is rolled back
 
 
 def guardrails(config: dict[str, Any] | None, *, counts: Sequence[int]) -> Guardrails | None:
@@ -50,24 +51,38 @@ def guardrails(config: dict[str, Any] | None, *, counts: Sequence[int]) -> Guard
         sentence = "Only one update policy can be used: BlueGreenUpdatePolicy or RollingUpdatePolicy."
         raise refused(sentence, "DeploymentConfig")
     alarms = tuple(alarm["AlarmName"] for alarm in config.get("AutoRollbackConfiguration", {}).get("Alarms", []))
-    if "RollingUpdatePolicy" in config:
-        if len(counts) > 1:
-            sentence = "A rolling deployment cannot be used for an endpoint with several production variants."
-            raise RefusedError("ValidationException", sentence, source=EXCLUSIONS)
-        return _rolling(config["RollingUpdatePolicy"], count=counts[0], alarms=alarms)
-    policy = config.get("BlueGreenUpdatePolicy", {})
-    steps = [tuple(_steps(policy, count)) for count in counts]
-    return Guardrails(count=counts[0], steps=steps[0], alarms=alarms)
+    rolling = "RollingUpdatePolicy" in config
+    if rolling and len(counts) > 1:
+        sentence = "A rolling deployment cannot be used for an endpoint with several production variants."
+        raise RefusedError("ValidationException", sentence, source=EXCLUSIONS)
+    policy = config.get("RollingUpdatePolicy") or config.get("BlueGreenUpdatePolicy", {})
+    steps = [tuple(_batches(policy, count) if rolling else _steps(policy, count)) for count in counts]
+    limit = policy.get("MaximumExecutionTimeoutInSeconds")
+    _check_limit(limit, waits=max(sum(each.wait_seconds for each in of_one) for of_one in steps))
+    return Guardrails(count=counts[0], steps=steps[0], alarms=alarms, rolling=rolling, limit_seconds=limit)
 
 
-def _rolling(policy: dict[str, Any], *, count: int, alarms: tuple[str, ...]) -> Guardrails:
-    """Batches, each of which is watched; after it as many instances of the old fleet end."""
+def _check_limit(limit: int | None, *, waits: float) -> None:
+    """Refuse a deployment that its waits alone end.
+
+    API reference, BlueGreenUpdatePolicy: "the timeout value should be larger than the total waiting time specified in
+    TerminationWaitInSeconds and WaitIntervalInSeconds". That SageMaker refuses it, and how, is UNVERIFIED.
+    """
+    if limit is not None and limit <= waits:
+        raise refused(
+            f"MaximumExecutionTimeoutInSeconds ({limit}) must be larger than the total waiting time, which is "
+            f"{waits:g} seconds.",
+            "BlueGreenUpdatePolicy",
+        )
+
+
+def _batches(policy: dict[str, Any], count: int) -> list[Step]:
+    """Batches of a rolling update, each of which is watched; after it as many instances of the old fleet end."""
     size = _size(policy["MaximumBatchSize"], member="MaximumBatchSize", count=count)
-    steps = [
+    return [
         Step(instances=min(on, count), wait_seconds=policy["WaitIntervalInSeconds"])
         for on in range(size, count + size, size)
     ]
-    return Guardrails(count=count, steps=tuple(steps), alarms=alarms, rolling=True)
 
 
 def _steps(policy: dict[str, Any], count: int) -> list[Step]:
@@ -133,6 +148,12 @@ class Deployment:
     def baked(self) -> bool:
         """Whether that time is over."""
         return self._baked is not None and self._baked.passed
+
+    @property
+    def over_time(self) -> bool:
+        """Whether it takes longer than its guardrails allow."""
+        limit = None if self.guardrails is None else self.guardrails.limit_seconds
+        return limit is not None and clock.now() - self.started > limit
 
     @property
     def at_last_step(self) -> bool:

@@ -28,7 +28,12 @@ logger = logging.getLogger("tritonstack.emulator")
 
 
 def advance(record: EndpointRecord, deployment: Deployment, *, broken: str | None) -> bool:
-    """Take the deployment to where it should be by now. Whether anything changed."""
+    """Take the deployment to where it should be by now. Whether anything changed.
+
+    A fleet that is still starting has its own timeouts here; SageMaker's limit covers the whole deployment.
+    """
+    if deployment.over_time:
+        broken = broken or "The deployment took longer than its MaximumExecutionTimeoutInSeconds."
     if broken is not None and deployment.step is not None:
         # Every call goes to the old fleet again, and the new one ends.
         logger.warning("%s: the deployment is rolled back: %s", record.name, broken)
