@@ -10,8 +10,9 @@ TEXT = """What an endpoint's `release` decides. A dash is what no source says fo
 that is not in this table: it runs with the Python, backends and CUDA of the release before it, and `tritonstack lint`
 and the synthesis warn. "ONNX operator set" is the newest that its ONNX Runtime reads, "PyTorch" and "DALI" are what
 TorchScript and pipelines are read by: [what is held against them](../decisions/0019-what-the-oldest-release-reads.md).
-"covered" names the host AMI whose CUDA is at least the release's; one "by minor version" is of
-the same major version and older, which CUDA allows and nobody has tried on SageMaker (UNVERIFIED).
+The host AMI is the newest of the release's CUDA major version, as AWS tests its own images. "covered" is one whose CUDA
+is at least the release's; one "by minor version" is of the same major version and older, which CUDA allows and
+nobody has tried on SageMaker (UNVERIFIED).
 
 The committed environments and examples run {chosen}: the newest release with an image of AWS's, every backend that
 they use, and a host AMI that covers its CUDA. The newer images fix more, and their CUDA asks more of the driver than

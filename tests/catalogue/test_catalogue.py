@@ -66,13 +66,16 @@ def test_the_vulnerabilities_of_a_release_are_those_that_a_later_one_fixes(
 @pytest.mark.parametrize(
     ("release", "ami"),
     [
-        ("23.10", "al2-ami-sagemaker-inference-gpu-2"),
+        ("23.10", "al2-ami-sagemaker-inference-gpu-3-1"),
         ("24.05", "al2-ami-sagemaker-inference-gpu-3-1"),
-        ("24.09", "al2023-ami-sagemaker-inference-gpu-4-1"),
+        ("24.09", "al2-ami-sagemaker-inference-gpu-3-1"),
+        ("25.04", "al2-ami-sagemaker-inference-gpu-3-1"),
+        ("25.09", "al2023-ami-sagemaker-inference-gpu-4-1"),
         ("26.05", "al2023-ami-sagemaker-inference-gpu-4-1"),
     ],
 )
-def test_the_proposed_host_suits_the_releases_cuda(release: str, ami: str) -> None:
+def test_the_proposed_host_is_of_the_releases_cuda_major_version(release: str, ami: str) -> None:
+    """As AWS tests its own images: CUDA 12 on gpu-3-1, CUDA 13 on gpu-4-1 (aws/deep-learning-containers)."""
     proposal = CATALOGUE.propose_host_ami(release)
     assert proposal is not None
     assert proposal.name == ami
@@ -84,6 +87,16 @@ def test_no_host_is_proposed_where_cuda_is_unknown_or_newer_than_every_driver() 
     assert CATALOGUE.propose_host_ami("22.12") is None
     newer = dataclasses.replace(row, cuda="14.0")
     assert propose_host_ami(release=newer, amis=CATALOGUE.host_amis) is None
+    older = propose_host_ami(release=dataclasses.replace(row, cuda="11.8"), amis=CATALOGUE.host_amis)
+    assert older is not None
+    assert older.cuda == "12.2", "of another major version, the nearest that covers it"
+
+
+def test_the_drivers_that_sagemaker_takes_by_itself_are_those_of_the_developer_guide() -> None:
+    """Source: "Best practices to minimize interruptions during GPU driver upgrades", real-time endpoints."""
+    found = {family: (each.driver, each.cuda) for family, each in CATALOGUE.default_drivers.items()}
+    old, newer = ("470", "11.4"), ("535", "12.2")
+    assert found == {**dict.fromkeys(("g4dn", "g5", "p4d", "p4de"), old), **dict.fromkeys(("g6", "p5"), newer)}
 
 
 @given(release=st.sampled_from(sorted(CATALOGUE.image_table.regions)), region=st.sampled_from(CATALOGUE.regions))

@@ -82,7 +82,8 @@ def test_committed_environments_run_the_newest_release_whose_cuda_a_host_covers(
         release, ami = CATALOGUE.release(endpoint.release), CATALOGUE.propose_host_ami(endpoint.release)
         assert release is not None
         assert ami is not None
-        assert ami.covers(release)
+        assert not ami.too_old_for(release)
+        assert any(each.covers(release) for each in CATALOGUE.host_amis)
         assert release.version in CATALOGUE.image_table.regions
         needed = {"tensorflow"} if "inception-ensemble-graphdef" in endpoint.models else set()
         assert needed <= release.backends
@@ -197,13 +198,20 @@ def test_each_setting_is_rendered_as_serve_reads_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "rendered"),
     [
-        ("host_ami: null", "al2023-ami-sagemaker-inference-gpu-4-1"),
-        ("host_ami: sagemaker-default", None),
-        ("host_ami: al2-ami-sagemaker-inference-gpu-3-1", "al2-ami-sagemaker-inference-gpu-3-1"),
+        ("host_ami: null", "al2-ami-sagemaker-inference-gpu-3-1"),
+        ("host_ami: sagemaker-default\ninstance_type: ml.g6.xlarge\naccept_unlisted_instance_type: true", None),
+        ("host_ami: al2023-ami-sagemaker-inference-gpu-4-1", "al2023-ami-sagemaker-inference-gpu-4-1"),
     ],
 )
 def test_the_release_proposes_the_host_and_a_setting_decides(line: str, rendered: str | None, tmp_path: Path) -> None:
     assert endpoint_of(tmp_path, endpoint=line).inference_ami_version == rendered
+
+
+def test_where_no_page_says_which_driver_sagemaker_takes_there_is_a_warning(tmp_path: Path) -> None:
+    lines = "host_ami: sagemaker-default\ninstance_type: ml.g6e.xlarge\naccept_unlisted_instance_type: true"
+    [warning] = release_warnings(endpoint=endpoint_of(tmp_path, endpoint=lines), region="us-east-1")
+    assert "host_ami" in warning
+    assert "g6e" in warning
 
 
 def test_an_unlisted_type_can_be_accepted(tmp_path: Path) -> None:

@@ -18,11 +18,13 @@ from tritonstack.catalogue.releases import (
     RELEASE_PATTERN,
     Backend,
     HostAmi,
+    HostDriver,
     ImageTable,
     TritonRelease,
     Vulnerability,
     nearest_releases,
     propose_host_ami,
+    read_default_drivers,
     read_host_amis,
     read_images,
     read_releases,
@@ -34,6 +36,7 @@ __all__ = [
     "Backend",
     "Catalogue",
     "HostAmi",
+    "HostDriver",
     "InstanceType",
     "ServeVariable",
     "TritonRelease",
@@ -61,6 +64,8 @@ class Catalogue:
     fixed_flags: tuple[str, ...]  # the flags that serve always gives
     server_options: ServerOptions
     host_amis: tuple[HostAmi, ...]
+    # instance family → the driver that SageMaker takes by itself, where AWS documents it
+    default_drivers: Mapping[str, HostDriver]
     all_vulnerabilities: tuple[Vulnerability, ...]
 
     def instance(self, name: str) -> InstanceType | None:
@@ -156,5 +161,6 @@ def load_catalogue() -> Catalogue:
         fixed_flags=tuple(serve["fixed_flags"]),
         server_options=ServerOptions(**serve["server_options"]),
         host_amis=read_host_amis(),
+        default_drivers=read_default_drivers(),
         all_vulnerabilities=read_vulnerabilities(),
     )

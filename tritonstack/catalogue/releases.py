@@ -145,13 +145,11 @@ def _months(release: str) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostAmi:
-    """A host AMI for GPU instances."""
+class HostDriver:
+    """The NVIDIA driver of a host."""
 
-    name: str  # the value of ``InferenceAmiVersion``
-    driver: str  # major version of the NVIDIA driver
-    cuda: str  # the newest CUDA that the driver supports, ``major.minor``
-    cuda_compat_mount: bool  # whether the container's forward-compatibility libraries are used
+    driver: str  # its major version
+    cuda: str  # the newest CUDA that it supports, ``major.minor``
 
     def covers(self, release: TritonRelease) -> bool:
         """Whether the driver supports the release's CUDA outright. True where that CUDA is unknown."""
@@ -162,26 +160,38 @@ class HostAmi:
         return release.cuda is not None and minor_version(self.cuda)[0] < minor_version(release.cuda)[0]
 
 
+@dataclass(frozen=True, kw_only=True)
+class HostAmi(HostDriver):
+    """A host AMI for GPU instances."""
+
+    name: str  # the value of ``InferenceAmiVersion``
+    cuda_compat_mount: bool  # whether the container's forward-compatibility libraries are used
+
+
 def read_host_amis() -> tuple[HostAmi, ...]:
     """The AMIs of ``data/host_amis.json``, oldest CUDA first."""
     rows = read_data("host_amis.json")["amis"]
     return tuple(sorted((HostAmi(name=name, **row) for name, row in rows.items()), key=_age))
 
 
-def propose_host_ami(*, release: TritonRelease, amis: Iterable[HostAmi]) -> HostAmi | None:
-    """The oldest AMI that covers the release's CUDA; else the newest one of the same CUDA major version.
+def read_default_drivers() -> dict[str, HostDriver]:
+    """Instance family → the driver that SageMaker takes without ``InferenceAmiVersion``, where AWS documents it."""
+    return {family: HostDriver(**row) for family, row in read_data("host_amis.json")["defaults"].items()}
 
-    None where the release's CUDA is unknown, or where every AMI is too old. That a newer minor version runs on an older
-    driver is CUDA's minor-version compatibility; for 26.x images on SageMaker it is UNVERIFIED.
+
+def propose_host_ami(*, release: TritonRelease, amis: Iterable[HostAmi]) -> HostAmi | None:
+    """The newest AMI of the release's CUDA major version; else the oldest one whose driver covers that CUDA.
+
+    So AWS tests its own images: for CUDA 12 on ``gpu-3-1``, for CUDA 13 on ``gpu-4-1`` (aws/deep-learning-containers,
+    tests of SageMaker endpoints), though a newer driver would cover every CUDA before it. None where the release's CUDA
+    is unknown, or where every AMI is too old. That a newer minor version runs on an older driver is CUDA's
+    minor-version compatibility; on SageMaker it is UNVERIFIED.
     """
     if release.cuda is None:
         return None
-    ordered = sorted(amis, key=_age)
-    covering = [ami for ami in ordered if ami.covers(release)]
-    if covering:
-        return covering[0]
-    usable = [ami for ami in ordered if not ami.too_old_for(release)]
-    return usable[-1] if usable else None
+    major, ordered = minor_version(release.cuda)[0], sorted(amis, key=_age)
+    same = [ami for ami in ordered if minor_version(ami.cuda)[0] == major]
+    return same[-1] if same else next((ami for ami in ordered if ami.covers(release)), None)
 
 
 def _age(ami: HostAmi) -> tuple[tuple[int, int], str]:

@@ -125,8 +125,10 @@ class Endpoint(SettingsModel):
     timeouts: Timeouts = Field(default_factory=Timeouts, description="Time limits while an instance starts.")
     host_ami: str | None = Field(
         default=None,
-        description="Host AMI (InferenceAmiVersion), which decides the NVIDIA driver. null: the one that suits the "
-        "release's CUDA; sagemaker-default: whatever SageMaker takes for the instance type.",
+        description="Host AMI (InferenceAmiVersion), which decides the NVIDIA driver. null: the newest of the "
+        "release's CUDA major version; sagemaker-default: what SageMaker takes for the instance type (driver 470 with "
+        "CUDA 11.4 on g4dn, g5 and p4d, driver 535 with CUDA 12.2 on g6 and p5), refused where that is older than the "
+        "release's CUDA major version.",
         json_schema_extra={
             "anyOf": [
                 choices([*(ami.name for ami in load_catalogue().host_amis), SAGEMAKER_DEFAULT_AMI]),

@@ -71,6 +71,8 @@ def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
         yield from _check_own_image(image=own, location=(*location, "image"), site=site)
     if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
         yield from _check_host_ami(endpoint=endpoint, release=release, location=location)
+    elif release is not None and endpoint.inference_ami_version is None:
+        yield from _check_default_driver(endpoint=endpoint, release=release, location=location)
 
 
 def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
@@ -82,6 +84,13 @@ def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
             f"release {release.version} is not in the catalogue: its Python ({release.python}), backends and CUDA are "
             f"taken to be those of {release.taken_from}"
         )
+    if release is not None and endpoint.inference_ami_version is None:
+        families = {each.instance_type.split(".")[1] for each in endpoint.fleets}
+        if unknown := sorted(families - set(catalogue.default_drivers)):
+            warnings.append(
+                f"host_ami: SageMaker chooses the host AMI, and which driver it takes for {', '.join(unknown)} was not "
+                f"read in AWS's documentation: {release.version} needs one for CUDA {release.cuda or '(unknown)'}"
+            )
     source = catalogue.image_table.without_region_list.get(endpoint.release)
     if source is not None and not isinstance(endpoint.image, str):
         warnings.append(
@@ -125,4 +134,25 @@ def _check_host_ami(*, endpoint: Endpoint, release: TritonRelease | None, locati
             found=f"{name} (driver {ami.driver}, CUDA {ami.cuda}), but {release.version} has CUDA {release.cuda}",
             allowed=f"a driver for that CUDA's major version: {', '.join(suitable) or 'none'}",
             advice="Set null to take the one that suits the release.",
+        )
+
+
+def _check_default_driver(*, endpoint: Endpoint, release: TritonRelease, location: Location) -> Iterator[Problem]:
+    """The driver that SageMaker takes by itself must not be below the release's CUDA major version.
+
+    Source: SageMaker developer guide, "Best practices to minimize interruptions during GPU driver upgrades".
+    """
+    catalogue = load_catalogue()
+    proposal = catalogue.propose_host_ami(release.version)
+    for instance_type in sorted({each.instance_type for each in endpoint.fleets}):
+        default = catalogue.default_drivers.get(instance_type.split(".")[1])
+        if default is None or not default.too_old_for(release):
+            continue
+        yield Problem(
+            location=(*location, "host_ami"),
+            found=f"{endpoint.host_ami or 'null'}: on {instance_type} SageMaker takes driver {default.driver} (CUDA "
+            f"{default.cuda}), but {release.version} has CUDA {release.cuda}",
+            allowed="a host AMI with a driver for that CUDA's major version: "
+            f"{proposal.name if proposal else 'none is known, so another release'}",
+            advice="Set null to take the one that suits the release." if proposal else "",
         )
