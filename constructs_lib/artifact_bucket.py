@@ -144,6 +144,9 @@ def bucket_resource(bucket: s3.Bucket) -> s3.CfnBucket:
     return found
 
 
+RETAINED = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+"""``RetainExceptOnCreate``: outlives its stack, but not a creation that is rolled back. What such a creation leaves is
+empty, and the next attempt makes another."""
 KEY_DELETION_DAYS = 7
 """Shortest waiting period that KMS allows before it deletes a key (``PendingWindowInDays``, 7 to 30)."""
 STAGING_PREFIX, STAGING_DAYS = "staging/", 7
@@ -176,7 +179,7 @@ class ArtifactBucket(Construct):
         super().__init__(scope, construct_id)
         self.node.set_context(LOGS_BY_POLICY, True)  # also in an app that does not set this feature flag
         settings = environment.artifacts
-        policy = cdk.RemovalPolicy.RETAIN if settings.retain else cdk.RemovalPolicy.DESTROY
+        policy = RETAINED if settings.retain else cdk.RemovalPolicy.DESTROY
         incomplete = s3.LifecycleRule(
             id="abort-incomplete-uploads",
             abort_incomplete_multipart_upload_after=cdk.Duration.days(settings.incomplete_upload_days),
@@ -246,7 +249,7 @@ class ArtifactBucket(Construct):
             description=f"Model archives of {name}",
             enable_key_rotation=True,
             pending_window=None if retain else cdk.Duration.days(KEY_DELETION_DAYS),
-            removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
+            removal_policy=RETAINED if retain else cdk.RemovalPolicy.DESTROY,
         )
         stack = cdk.Stack.of(self)
         # Log groups by name, not roles or stacks: whether there are builds is decided in another stack. The actions are

@@ -17,7 +17,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
-from constructs_lib.artifact_bucket import LOGS_BY_POLICY, access_log_bucket, allow_service, bucket_resource
+from constructs_lib.artifact_bucket import LOGS_BY_POLICY, RETAINED, access_log_bucket, allow_service, bucket_resource
 from constructs_lib.permission import allow, arn, service_principal
 
 ACCESS_LOG_DAYS = 90
@@ -42,7 +42,7 @@ class PipelineBucket(Construct):
             "Key",
             description=f"Artifacts, logs and messages of the pipeline {pipeline}",
             enable_key_rotation=True,
-            removal_policy=cdk.RemovalPolicy.RETAIN,
+            removal_policy=RETAINED,
         )
         allow_service(
             self.key,
@@ -62,7 +62,7 @@ class PipelineBucket(Construct):
         access_logs = access_log_bucket(
             self,
             lifecycle_rules=[s3.LifecycleRule(expiration=cdk.Duration.days(ACCESS_LOG_DAYS))],
-            removal_policy=cdk.RemovalPolicy.RETAIN,
+            removal_policy=RETAINED,
         )
         self.bucket = s3.Bucket(
             self,
@@ -81,7 +81,7 @@ class PipelineBucket(Construct):
                     abort_incomplete_multipart_upload_after=cdk.Duration.days(1),
                 )
             ],
-            removal_policy=cdk.RemovalPolicy.RETAIN,
+            removal_policy=RETAINED,
         )
         logs = "S3 writes each access log once, under a name of its own, and a lifecycle rule deletes it"
         reasons = {

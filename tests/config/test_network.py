@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.config.environment_file import write_environment
 from tritonstack.config import Environment, load_environment
 
@@ -55,16 +53,7 @@ def test_a_network_that_nothing_joins_is_none_to_containers(tmp_path: Path) -> N
     assert environment.network.zones == ()
 
 
-@pytest.mark.parametrize(
-    "builds",
-    [
-        "{outside_network: true}",
-        "{on_deploy: false}",
-        "{image: 123456789012.dkr.ecr.us-east-1.amazonaws.com/cpu:1}",
-        "{network: {vpc_id: vpc-1, subnet_ids: [subnet-1], security_group_ids: [sg-1]}}",
-    ],
-)
-def test_a_network_without_a_way_out_is_taken_where_no_build_fetches_packages(tmp_path: Path, builds: str) -> None:
-    network = loaded(tmp_path, created(f"cidr: 10.20.0.0/16, {ZONES}"), more=f"builds: {builds}").network
+def test_a_network_without_a_way_out_is_taken(tmp_path: Path) -> None:
+    network = loaded(tmp_path, created(f"cidr: 10.20.0.0/16, {ZONES}")).network
     assert network is not None
     assert network.is_closed

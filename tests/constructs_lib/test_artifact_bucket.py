@@ -63,13 +63,17 @@ def test_old_versions_uploads_staging_and_access_logs_expire_and_current_archive
     assert {rule["Status"] for rule in (*rules, *archives["LifecycleConfiguration"]["Rules"])} == {"Enabled"}
 
 
-@pytest.mark.parametrize(("retain", "policy"), [(True, "Retain"), (False, "Delete")])
-def test_buckets_and_key_outlive_the_stack_only_if_set(retain: bool, policy: str) -> None:
+@pytest.mark.parametrize(
+    ("retain", "deleted", "replaced"), [(True, "RetainExceptOnCreate", "Retain"), (False, "Delete", "Delete")]
+)
+def test_buckets_and_key_outlive_the_stack_only_if_set_and_never_a_creation_that_failed(
+    retain: bool, deleted: str, replaced: str
+) -> None:
     template = bucket_template(retain=retain)
     kept = {**of_type(template, "AWS::S3::Bucket"), **of_type(template, "AWS::KMS::Key")}
     assert len(kept) == 3
-    assert {resource["DeletionPolicy"] for resource in kept.values()} == {policy}
-    assert {resource["UpdateReplacePolicy"] for resource in kept.values()} == {policy}
+    assert {resource["DeletionPolicy"] for resource in kept.values()} == {deleted}
+    assert {resource["UpdateReplacePolicy"] for resource in kept.values()} == {replaced}
 
 
 @pytest.fixture(scope="module")

@@ -77,6 +77,30 @@ def test_builds_without_a_way_out_fetch_no_weights_from_the_hub(tmp_path: Path, 
         assert way in problem.allowed
 
 
+@pytest.mark.parametrize(
+    ("builds", "refused"),
+    [
+        ("{on_deploy: true}", True),
+        ("{on_deploy: null}", False),  # its model needs no engine: nothing is built
+        ("{on_deploy: false}", False),
+        ("{on_deploy: true, outside_network: true}", False),
+        ("{on_deploy: true, image: '123456789012.dkr.ecr.us-east-1.amazonaws.com/cpu:1'}", False),
+        ("{on_deploy: true, network: {vpc_id: vpc-1, subnet_ids: [subnet-1], security_group_ids: [sg-1]}}", False),
+    ],
+)
+def test_a_network_without_a_way_out_is_refused_only_where_a_build_fetches_packages(
+    tmp_path: Path, builds: str, refused: bool
+) -> None:
+    header = CLOSED.partition("\n")[0] + f"\nbuilds: {builds}"
+    settings, repositories = project(tmp_path, "models: [double]", header)
+    if not refused:
+        assert served_by(settings, repositories, file=tmp_path / "local.yaml").sources
+        return
+    with pytest.raises(InputError, match=r"standard:7\.0 fetch Python packages") as error:
+        served_by(settings, repositories, file=tmp_path / "local.yaml")
+    assert [each.field for each in error.value.problems] == ["network.created.nat"]
+
+
 def test_a_model_that_is_not_there_is_reported_with_its_line_and_with_those_of_other_environments(
     tmp_path: Path,
 ) -> None:

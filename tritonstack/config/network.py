@@ -136,7 +136,10 @@ PRIVATE = tuple(ipaddress.IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0
 
 
 def check_network(*, environment: Environment, network: NetworkSettings, site: Site) -> Iterator[Problem]:
-    """Everything that is wrong with an environment's network whose fields have the right types."""
+    """Everything that is wrong with an environment's network whose fields have the right types.
+
+    Whether its builds need outbound internet access is known once the models are: ``tritonstack.engines.order``.
+    """
     if network.imported is None and network.created is None:
         yield Problem(
             location=("network",),
@@ -179,7 +182,7 @@ def check_network(*, environment: Environment, network: NetworkSettings, site: S
         )
     if environment.recommended_in_network:
         yield from _check_recommender(network)
-    yield from _check_builds(network=network, builds=environment.builds)
+    yield from _check_builds(environment.builds)
 
 
 def _check_zone(zone: str, region: str | None, *, location: Location) -> Iterator[Problem]:
@@ -248,16 +251,7 @@ def _check_recommender(network: NetworkSettings) -> Iterator[Problem]:
         )
 
 
-def _check_builds(*, network: NetworkSettings, builds: BuildSettings) -> Iterator[Problem]:
-    """Without a way out, a build in CodeBuild's own image waits for the package index until it times out."""
-    within = builds.network is None and not builds.outside_network and builds.on_deploy is not False
-    if network.is_closed and within and builds.image.startswith("aws/codebuild"):
-        yield Problem(
-            location=("network", "created", "nat"),
-            found=f"false, and builds in {builds.image} fetch Python packages from the internet",
-            allowed="one or each; or builds.outside_network: true; or an image in ECR that has the packages "
-            "(builds.image); or no builds (builds.on_deploy: false)",
-        )
+def _check_builds(builds: BuildSettings) -> Iterator[Problem]:
     if builds.network is not None and builds.outside_network:
         place = ("builds", "outside_network")
         yield Problem(location=place, found="true beside builds.network", allowed="one of the two")

@@ -58,7 +58,7 @@ def served_by(environment: Environment, repositories: Path, *, file: Path) -> Se
     problems = [
         *check_archives(environment, contents, archives=archives, file=file),
         *engines.problems,
-        *_check_hub(environment, sources, engines=engines, file=file),
+        *_check_closed_builds(environment, sources, engines=engines, file=file),
     ]
     refuse(problems)
     matched = with_default_models(with_archives(environment, archives), contents)
@@ -66,27 +66,40 @@ def served_by(environment: Environment, repositories: Path, *, file: Path) -> Se
     return Served(environment=matched, sources=sources, release_sets=sets, engines=engines)
 
 
-def _check_hub(
+def _check_closed_builds(
     environment: Environment, sources: Mapping[str, ArchiveSource], *, engines: EnginePlan, file: Path
 ) -> Iterator[Problem]:
-    """Recipes with weights from the hub, of builds without outbound internet access."""
+    """Whatever a deployment's builds would fetch in a network without outbound internet access, where they time out.
+
+    Nothing is wrong with such a network where nothing is built.
+    """
     network, builds = environment.joined_network, environment.builds
-    inside = builds.network is None and not builds.outside_network
-    if network is None or not network.is_closed or not inside or builds.hub.folder is not None:
+    if network is None or not network.is_closed or builds.network is not None or builds.outside_network:
         return
     if not engines_built_on_deploy(environment, bool(engines.builds)):
         return
+    problems = []
+    if builds.image.startswith("aws/codebuild"):
+        problems.append(
+            Problem(
+                location=("network", "created", "nat"),
+                found=f"false, and builds in {builds.image} fetch Python packages from the internet",
+                allowed="one or each; or builds.outside_network: true; or an image in ECR that has the packages "
+                "(builds.image); or no builds (builds.on_deploy: false)",
+            )
+        )
     parts = [part for source in sources.values() for part in (source, *source.used) if part.weights == "pretrained"]
     fetched = {part.folder.name for part in parts if part.recipe.source and part.recipe.source.hub is not None}
-    if fetched:
-        problem = Problem(
-            file=str(file),
-            field="network.created.nat",
-            found=f"false, and builds fetch the weights of {', '.join(sorted(fetched))} from the Hugging Face Hub",
-            allowed="one or each; or builds.outside_network: true; or source.s3 in the recipes; or an image that has "
-            "the weights (builds.image, builds.hub.folder); or no builds (builds.on_deploy: false)",
+    if fetched and builds.hub.folder is None:
+        problems.append(
+            Problem(
+                location=("network", "created", "nat"),
+                found=f"false, and builds fetch the weights of {', '.join(sorted(fetched))} from the Hugging Face Hub",
+                allowed="one or each; or builds.outside_network: true; or source.s3 in the recipes; or an image that "
+                "has the weights (builds.image, builds.hub.folder); or no builds (builds.on_deploy: false)",
+            )
         )
-        yield from with_lines([problem], file)
+    yield from with_lines(problems, file)
 
 
 def all_served(environments: Iterable[tuple[Environment, Path]], repositories: Path) -> list[Served]:

@@ -128,3 +128,69 @@ def test_put_and_copy_are_made_only_once(aws: Emulator, bucket: str) -> None:
     assert s3.get_object(Bucket=bucket, Key="to")["Body"].read() == b"body"
     s3.copy_object(**copy)
     assert s3.get_object(Bucket=bucket, Key="to")["Body"].read() == b"other"
+
+
+def _store(aws: Emulator, name: str) -> str:
+    """A bucket under a key with one object; the key's ARN."""
+    assert aws.deploy(name, _resources(name)) == "CREATE_COMPLETE", aws.failures(name)
+    aws.client("s3").put_object(Bucket=name, Key="written", Body=b"1")
+    [rule] = aws.client("s3").get_bucket_encryption(Bucket=name)["ServerSideEncryptionConfiguration"]["Rules"]
+    return str(rule["ApplyServerSideEncryptionByDefault"]["KMSMasterKeyID"])
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "sentence"),
+    [
+        ("disable_key", "KMS.DisabledException", "is disabled."),
+        ("schedule_key_deletion", "KMS.KMSInvalidStateException", "is pending deletion."),
+    ],
+)
+def test_objects_are_neither_read_nor_written_by_a_key_that_cannot_be_used(
+    aws: Emulator, name: str, operation: str, code: str, sentence: str
+) -> None:
+    key, s3, kms = _store(aws, name), aws.client("s3"), aws.client("kms")
+    getattr(kms, operation)(KeyId=key)
+    with pytest.raises(ClientError) as refused:
+        s3.get_object(Bucket=name, Key="written")
+    assert refused.value.response["Error"]["Code"] == code
+    assert refused.value.response["Error"]["Message"].startswith(f"{key} {sentence}")
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 400
+    for written in ("written", "another"):
+        with pytest.raises(ClientError, match=code):
+            s3.put_object(Bucket=name, Key=written, Body=b"2")
+    with pytest.raises(ClientError, match=code):
+        s3.copy_object(Bucket=name, Key="copied", CopySource=f"{name}/written")
+    if operation == "schedule_key_deletion":
+        kms.cancel_key_deletion(KeyId=key)  # after which the key is disabled
+    kms.enable_key(KeyId=key)
+    assert s3.get_object(Bucket=name, Key="written")["Body"].read() == b"1"
+
+
+def test_a_key_that_leaves_its_stack_is_scheduled_for_deletion(aws: Emulator, name: str) -> None:
+    """KMS developer guide: removing a key from a stack schedules its deletion, after PendingWindowInDays."""
+    resources = _resources(name)
+    resources["Key"]["Properties"]["PendingWindowInDays"] = 7
+    aws.deploy(name, resources)
+    key = aws.client("kms").describe_key(KeyId=aws.physical(name, "Key"))["KeyMetadata"]
+    del resources["Bucket"]["Properties"]["BucketEncryption"], resources["Key"]
+    assert aws.deploy(name, resources) == "UPDATE_COMPLETE"
+    after = aws.client("kms").describe_key(KeyId=key["Arn"])["KeyMetadata"]
+    assert after["KeyState"] == "PendingDeletion"
+    assert 6 < (after["DeletionDate"] - key["CreationDate"]).total_seconds() / 86400 < 8
+
+
+@pytest.mark.parametrize(("policy", "left"), [("Retain", True), ("RetainExceptOnCreate", False)])
+def test_a_creation_that_fails_leaves_what_is_retained_except_on_create_alone_out(
+    aws: Emulator, name: str, policy: str, left: bool
+) -> None:
+    bucket = {"Type": "AWS::S3::Bucket", "DeletionPolicy": policy, "Properties": {"BucketName": name}}
+    late = {"Type": "AWS::CloudFormation::WaitCondition", "DependsOn": "Bucket"}
+    broken = {"Bucket": bucket, "Wait": {**late, "Properties": {"Handle": "none", "Timeout": "43201"}}}
+    assert aws.deploy(name, broken) == "ROLLBACK_COMPLETE"
+    assert (name in [each["Name"] for each in aws.client("s3").list_buckets()["Buckets"]]) is left
+    if not left:
+        stack = f"{name}-later"
+        assert aws.deploy(stack, {"Bucket": bucket}) == "CREATE_COMPLETE"
+        assert aws.deploy(stack, {"Other": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String",
+                          "Value": "1"}}}) == "UPDATE_COMPLETE"  # fmt: skip
+        assert name in [each["Name"] for each in aws.client("s3").list_buckets()["Buckets"]]

@@ -24,7 +24,7 @@ from tritonstack_local.emulator.iam.authorization import (
 from tritonstack_local.emulator.iam.needs import Need, UnmappedOperationError, needs_of
 from tritonstack_local.emulator.iam.principals import CredentialsError, principal_of, register_session, role_record
 from tritonstack_local.emulator.iam.request import read_request, reads_body
-from tritonstack_local.emulator.iam.service_calls import names, needs_of_encryption
+from tritonstack_local.emulator.iam.service_calls import check_key_states, names, needs_of_encryption
 from tritonstack_local.emulator.request_validation import OWN_TOKEN, RefusedError
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
@@ -54,7 +54,9 @@ async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | 
         request = read_request(scope["method"], raw_path, query, headers, body)
         service = request.service
         set_request_region(request.region)
+        of_keys = needs_of_encryption(request)
         if not enforced():
+            check_key_states(of_keys)
             return receive, None
         if not request.access_key:
             raise CredentialsError(
@@ -62,8 +64,9 @@ async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | 
             )
         principal = principal_of(request.access_key)
         set_current(principal)
-        needs = (*needs_of(request, account=ACCOUNT, names=names), *needs_of_encryption(request))
+        needs = (*needs_of(request, account=ACCOUNT, names=names), *of_keys)
         authorize(principal, needs, by=f"{service} {request.operation}")
+        check_key_states(of_keys)
     except RefusedError as refused:
         return receive, _refusal_answer(service, refused, headers)
     except (UnmappedOperationError, ValueError) as unknown:  # also a request or a policy that cannot be evaluated
@@ -106,6 +109,8 @@ def _refusal_answer(service: str, refused: RefusedError, headers: Mapping[str, s
         message=str(refused),
         headers=headers,
     )
+    if refused.code.startswith("KMS."):
+        status = refused.status  # S3 passes on KMS's
     if "x-amz-target" in headers:
         status = 400  # AWS JSON's, which MiniStack has for two services alone ("Common Errors" of each API reference)
     return status, list(answered.items()), body

@@ -189,6 +189,27 @@ def needs_of_encryption(request: ServiceRequest) -> tuple[Need, ...]:
     return tuple(need for each in found for need in _key_needs(*each, region=request.region))
 
 
+_UNUSABLE = {
+    "Disabled": ("DisabledException", "is disabled."),
+    "PendingDeletion": ("KMSInvalidStateException", "is pending deletion."),
+    "PendingImport": ("KMSInvalidStateException", "is pending import."),
+}
+"""State of a key → KMS's error and the end of its sentence."""
+
+
+def check_key_states(needs: Iterable[Need]) -> None:
+    """Refuse what S3 cannot do with a key in its present state, as S3 passes on KMS's refusal.
+
+    Sources: KMS developer guide, "Key states of AWS KMS keys" (table: GenerateDataKey and Decrypt); knowledge centre,
+    "How do I troubleshoot the KMS.DisabledException … from Amazon S3": the code is KMS's with the prefix ``KMS.``.
+    """
+    for need in needs:
+        record = kms._resolve_key(need.resource)
+        code, sentence = _UNUSABLE.get(record["KeyState"] if record else "", ("", ""))
+        if code:
+            raise RefusedError(f"KMS.{code}", f"{need.resource} {sentence}", source="S3, from KMS", status=400)
+
+
 def object_needs(operation: str, bucket: str, key: str) -> tuple[Need, ...]:
     """What GetObject or PutObject of an object needs, with its KMS key."""
     asked = {"Bucket": bucket, "Key": key}
