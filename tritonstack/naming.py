@@ -15,6 +15,10 @@ NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 
 ENVIRONMENT_TAG = "tritonstack:environment"
 ENDPOINT_TAG = "tritonstack:endpoint"
+ARTIFACTS, NETWORK, BUILDS, LOAD_TEST, OBSERVABILITY = "artifacts", "network", "builds", "load-test", "observability"
+PIPELINE_ACCESS = "pipeline-access"
+"""Ids of an environment's stacks in its stage; the stacks' names begin with the environment's (``stack_name``)."""
+SERVING_PREFIX = "serving-"
 DELETED_WITH_STACK_TAG = "tritonstack:deleted-with-stack"
 """Without this tag on a bucket, ``lambda/bucket_emptying`` leaves it alone."""
 LOCAL_MAX_LOADED_MODELS_TAG = "tritonstack:local-max-loaded-models"
@@ -164,6 +168,16 @@ def load_test_job_prefix(environment: str) -> str:
 def network_parameter(*, environment: str, value: str) -> str:
     """The SSM parameter that carries a value of the network stack (``vpc-id``, ``subnet-us-east-1a``)."""
     return f"{parameter_prefix(environment)}_network/{value}"
+
+
+def stack_name(*, environment: str, part: str) -> str:
+    """The name of an environment's stack in CloudFormation; ``part``: its id in the stage (``serving-digits``)."""
+    return f"{environment}-{part}"
+
+
+def serving_part(endpoint: str) -> str:
+    """The id of an endpoint's stack in its stage."""
+    return f"{SERVING_PREFIX}{endpoint}"
 
 
 def outputs_parameter(*, environment: str, stack: str = "") -> str:

@@ -17,7 +17,7 @@ BOUNDED = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard"
 """A service that is down costs a minute per call at most, less than the runner's own limit."""
 
 _OPERATIONS = {
-    "cloudformation": "ListStackResources",
+    "cloudformation": "DescribeStacks GetTemplate ListStackResources",
     "ec2": "DescribeSecurityGroups DescribeSubnets",
     "ecr": "BatchGetImage",
     "iam": "GetRole SimulatePrincipalPolicy",
@@ -104,13 +104,15 @@ class ReadOnlyCalls:
         """As ``ask``, for operations without an error code for an absent resource."""
         return self.ask(service, operation, **request) or {}
 
-    def pages(self, service: str, operation: str, rows: str, **request: Any) -> Iterator[Any]:
-        """The rows of every page; ``rows`` is their member in the response.
+    def pages(
+        self, service: str, operation: str, rows: str, *, region: str | None = None, **request: Any
+    ) -> Iterator[Any]:
+        """The rows of every page; ``rows`` is their member in the response, ``region`` another than the session's.
 
         Raises:
             NotKnownError: as ``ask``, also after some pages.
         """
-        client = self.client(service)
+        client = self.client(service, region=region)
         try:
             for page in client.get_paginator(operation).paginate(**request):
                 yield from page.get(rows, ())
@@ -120,7 +122,9 @@ class ReadOnlyCalls:
     def _watch(self, service: str) -> Any:
         def watch(model: Any, **_more: Any) -> None:
             if (service, model.name) not in ACTIONS:
-                raise MutatingCallError(f"preflight only reads, and {service} {model.name} is not among its operations")
+                raise MutatingCallError(
+                    f"these calls only read, and {service} {model.name} is not among its operations"
+                )
             if self._over.is_set():
                 raise NotKnownError("there is no time left", advice="Run it again.")
 

@@ -18,6 +18,7 @@ from tests.config.environment_file import write_environment
 from tests.releases.deployment import manifest
 from tritonstack.cli import releases
 from tritonstack.client.errors import ModelFailedError
+from tritonstack.deployed.left import LeftEntry
 from tritonstack.errors import InputError
 from tritonstack.models.manifest import Manifest, SampleEntry, TensorEntry
 
@@ -58,6 +59,7 @@ class World:
         self.mode = "MultiModel"
         self.variants: dict[str, str] = {}  # model → its variant
         self.called: list[str] = []
+        self.left: tuple[LeftEntry, ...] | None = ()
         self.answer: Callable[[str, Any], Any] = lambda _name, x: 2 * x
 
     def client(self, service_name: str, **_: Any) -> Any:
@@ -161,6 +163,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
     monkeypatch.setattr(releases, "session_of", lambda _settings, **_: world)
     monkeypatch.setattr(releases, "ModelClient", lambda **_: world)
+    monkeypatch.setattr(releases, "note_left", lambda *_, **__: world.left)
     return world
 
 
@@ -284,6 +287,19 @@ def test_load_times_that_may_not_be_read_are_no_failure(world: World) -> None:
     assert "not allowed" in result.stdout
 
 
+def test_what_left_the_file_is_in_the_json_and_no_failure_and_none_of_named_models(world: World) -> None:
+    entry = LeftEntry(
+        stack="local-serving-old", region="us-east-1", status="CREATE_COMPLETE", why="renamed", endpoint="local-old",
+        instances="1 of ml.g4dn.xlarge", usd_per_hour=None, usd_per_hour_at_least=0.0, unknown=("a",), retained=(),
+    )  # fmt: skip
+    world.left = (entry,)
+    assert run().return_value == 0
+    assert [each["stack"] for each in document()["left"]] == ["local-serving-old"]
+    assert document("bert")["left"] is None
+    world.left = None
+    assert document()["left"] is None
+
+
 def test_json_holds_what_the_table_shows(world: World) -> None:
     world.loads = {"ModelLoadingTime": [30e6]}
     found = document("bert")
@@ -297,4 +313,5 @@ def test_json_holds_what_the_table_shows(world: World) -> None:
                 "models": [{"model": "bert", "digest": A, "problem": "", "difference": 0.0, "milliseconds": 12.3}],
             }
         ],
+        "left": None,
     }  # fmt: skip

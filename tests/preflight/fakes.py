@@ -54,7 +54,7 @@ class FakeSession:
 
         def answer(model: Any, context: Any, **_more: Any) -> Any:
             status, said = self._answer(f"{service_name}.{model.name}", context)
-            if status < 300:
+            if status < 300 and model.output_shape is not None:
                 report = ParamValidator().validate(said, model.output_shape)
                 wrong = [line for line in report.generate_report().splitlines() if not line.startswith("Missing")]
                 assert not wrong, f"AWS never answers so: {wrong}"

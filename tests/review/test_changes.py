@@ -36,7 +36,7 @@ def test_no_deployment_removes_a_stack_that_the_app_lost() -> None:
     [environment] = compare(of(stack(TOPIC), stack(TOPIC, name="b")), of(stack(TOPIC)))
     [change] = environment.stacks
     assert (change.name, change.effect) == ("b", Effect.REMOVED)
-    assert "dev-b stays until it is deleted" in change.reasons[0]
+    assert "dev-b stays and is billed until it is deleted" in change.reasons[0]
     assert [each.effect for each in change.resources] == [Effect.REMOVED]
 
 
@@ -45,7 +45,21 @@ def test_a_stack_of_another_account_is_another_stack() -> None:
     assert change.effect is Effect.REPLACED
     assert [each.name for each in change.template] == ["Account"]
     assert {each.effect for each in change.resources} == {Effect.NEW}
-    assert "dev-serving: it stays until it is deleted" in change.reasons[0]
+    assert "dev-serving: it stays and is billed until it is deleted" in change.reasons[0]
+    assert "with credentials of account 111111111111, aws cloudformation delete-stack" in change.reasons[0]
+
+
+def test_what_the_app_lost_is_named_with_the_command_that_deletes_it() -> None:
+    tagged = {"tags": {"tritonstack:environment": "dev"}}
+    stays, goes = stack(TOPIC, **tagged), stack(TOPIC, name="b", **tagged)
+    [environment] = compare(of(stays, goes), of(stays))
+    assert environment.stacks[0].reasons[0].endswith("After the deployment: tritonstack leftovers -e dev --delete")
+    [whole] = compare(of(goes), Snapshots(environments={}))
+    assert whole.stacks[0].reasons[0].endswith("tritonstack leftovers -e dev --region us-east-1 --removed --delete")
+    moved = stack_change(stays, stack(TOPIC, region="eu-west-1", **tagged))
+    assert moved.reasons[0].endswith("tritonstack leftovers -e dev --region us-east-1 --delete")
+    [access] = compare(of(stays, stack(TOPIC, name="pipeline-access", **tagged)), of(stays))
+    assert access.stacks[0].reasons[0].endswith("aws cloudformation delete-stack --stack-name dev-pipeline-access")
 
 
 def test_outputs_and_the_stacks_own_tags_are_told() -> None:

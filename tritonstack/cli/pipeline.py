@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from tritonstack.cli.conventions import environment_option, json_option, local_option, result_console
+from tritonstack.cli.leftovers import note_left
 from tritonstack.cli.root import SuggestingGroup
 from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
@@ -65,7 +66,9 @@ def outputs_command(*, environment: str, as_json: bool, output: Path | None, loc
     which must exist. The JSON document is a fixed contract (docs/outputs.md).
     """
     settings = load_environment(environment_file(environment))
-    document = read_outputs(session_of(settings, local=local), settings)
+    session = session_of(settings, local=local)
+    document = read_outputs(session, settings)
+    note_left(settings, session, local=local)  # on standard error: the document is a fixed contract
     if output is not None:
         write_text(output, document.text())
         click.echo(f"{output}: written")

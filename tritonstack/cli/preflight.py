@@ -30,6 +30,7 @@ from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 SHOWN: dict[Outcome, tuple[str, str]] = {
     "passes": ("passes", "green"),
     "fails": ("will fail", "red"),
+    "warns": ("look at it", "yellow"),
     "unknown": ("not known", "yellow"),
 }
 CONSTRUCTED = "The local AWS answers: its quotas, images and zones are constructed, and show nothing of AWS's."
@@ -76,7 +77,8 @@ def command(*, environment: str, strict: bool, role_policy: bool, as_json: bool,
 
 def summary(report: PreflightReport) -> str:
     """The counts in a line."""
-    return f"{report.passes} pass, {report.fails} will fail, {report.unknown} could not be known"
+    warns = f", {report.warns} to look at" if report.warns else ""
+    return f"{report.passes} pass, {report.fails} will fail{warns}, {report.unknown} could not be known"
 
 
 def show(report: PreflightReport, console: Console | None = None) -> None:
@@ -97,9 +99,9 @@ def show(report: PreflightReport, console: Console | None = None) -> None:
 
 
 def _by_advice(report: PreflightReport) -> dict[str, list[PreflightResult]]:
-    """What fails, then what is not known, by what to do: one thing to do often mends several."""
+    """What fails, is to be looked at, or is not known, by what to do: one thing to do often mends several."""
     found: dict[str, list[PreflightResult]] = {}
-    for outcome in ("fails", "unknown"):
+    for outcome in ("fails", "warns", "unknown"):
         for result in report.results:
             if result.outcome == outcome:
                 found.setdefault(result.advice, []).append(result)

@@ -21,6 +21,7 @@ from tritonstack.cli.conventions import (
     print_json,
     result_console,
 )
+from tritonstack.cli.leftovers import note_left
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.cli.session import require_account, session_of
 from tritonstack.client.model_client import ModelClient
@@ -65,7 +66,10 @@ def releases_command(*, environment: str, model: str | None, as_json: bool, loca
     what to do.
     """
     settings = load_environment(environment_file(environment))
-    report = releases_report(settings, ConfiguredSession(session_of(settings, local=local), POOLED), model)
+    session = session_of(settings, local=local)
+    report = releases_report(settings, ConfiguredSession(session, POOLED), model)
+    if model is None:
+        report = report.model_copy(update={"left": note_left(settings, session, local=local)})
     if as_json:
         click.echo(report.model_dump_json(indent=2))
     else:
@@ -289,9 +293,11 @@ def verify_command(*, environment: str, models: Sequence[str], as_json: bool, lo
             summary = f"{good} of {len(verified[-1].models)} models answer as expected"
             step.end_with(verified[-1].problem or summary)
     sound = all(endpoint.sound for endpoint in verified)
+    left = None if models else note_left(settings, session, local=local)
     if as_json:
         rows = [{**asdict(one), "sound": one.sound, "slowest_load_seconds": one.slowest_load} for one in verified]
-        print_json({"environment": environment, "sound": sound, "endpoints": rows})
+        names = None if left is None else [each.model_dump(mode="json") for each in left]
+        print_json({"environment": environment, "sound": sound, "endpoints": rows, "left": names})
     else:
         show_verified(verified, settings)
     return 0 if sound else 1

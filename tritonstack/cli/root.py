@@ -83,6 +83,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             ".archives:prune_command",
             "Delete archives that neither a release record nor its kept history refers to.",
         ),
+        "leftovers": (
+            ".leftovers",
+            "List stacks that left an environment's file and still run, with their cost; with --delete delete them.",
+        ),
         "dashboard": (".dashboard", "Draw an environment's dashboard from its metrics, as an HTML page."),
     },
     "Review": {

@@ -12,6 +12,7 @@ from tritonstack.preflight.account import check_account, check_bootstrap, check_
 from tritonstack.preflight.ec2 import check_left_network, check_subnet
 from tritonstack.preflight.quotas import check_codebuild_quota, check_endpoint_quota, check_processing_quota
 from tritonstack.preflight.role import check_role
+from tritonstack.preflight.stacks import check_left_stacks, check_stacks
 from tritonstack.preflight.subject import About, PreflightResult, Subject
 
 LONGEST_SECONDS = 90.0
@@ -39,6 +40,8 @@ CHECKS: tuple[Check, ...] = (
     Check("role", "execution roles of your own", check_role),
     Check("subnet", "imported subnets", check_subnet),
     Check("left-network", "the network that is left", check_left_network),
+    Check("stacks", "states of the environment's stacks", check_stacks),
+    Check("left-stacks", "stacks that the environment's file no longer has", check_left_stacks),
 )
 """The others, in the order in which they are shown."""
 

@@ -14,11 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.catalogue import partition
 from tritonstack.config import Environment, engines_built_on_deploy
+from tritonstack.deployed.left import Deployed, deployed_and_left
 from tritonstack.engines.order import Served
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 
-Outcome = Literal["passes", "fails", "unknown"]
-"""``passes``: a deployment finds what it needs; ``fails``: it does not; ``unknown``: AWS did not answer."""
+Outcome = Literal["passes", "fails", "warns", "unknown"]
+"""``passes``: a deployment finds what it needs; ``fails``: it does not; ``warns``: it does, and leaves something that
+is to be looked at; ``unknown``: AWS did not answer."""
 
 
 class _Part(BaseModel):
@@ -30,7 +32,7 @@ class PreflightResult(_Part):
 
     check: str = Field(description="The check's name.")
     subject: str = Field(description="What was looked at.")
-    outcome: Outcome = Field(description="passes, fails, or unknown: AWS did not say.")
+    outcome: Outcome = Field(description="passes, fails, warns: what a deployment leaves, or unknown: AWS did not say.")
     found: str = Field(description="What AWS says, or why it says nothing.")
     needed: str = Field(description="What a deployment needs.")
     advice: str = Field(description="What to do; empty where it passes.")
@@ -46,6 +48,7 @@ class PreflightReport(_Part):
     constructed: bool = Field(description="Whether quotas, images and prices are stand-ins: those of the local AWS.")
     passes: int = Field(description="Results that pass.")
     fails: int = Field(description="Results that fail: a deployment will fail.")
+    warns: int = Field(default=0, description="Results to look at, which no deployment fails at.")
     unknown: int = Field(description="Results that could not be known.")
     results: tuple[PreflightResult, ...] = Field(description="By check, in the order of docs/preflight.md.")
 
@@ -60,6 +63,7 @@ def report_of(results: Sequence[PreflightResult], environment: Environment, *, c
         constructed=constructed,
         passes=outcomes.count("passes"),
         fails=outcomes.count("fails"),
+        warns=outcomes.count("warns"),
         unknown=outcomes.count("unknown"),
         results=tuple(results),
     )
@@ -80,6 +84,10 @@ class About:
     def fails(self, found: str, *, advice: str) -> PreflightResult:
         """A deployment will fail."""
         return self._result("fails", found, advice)
+
+    def warns(self, found: str, *, advice: str) -> PreflightResult:
+        """A deployment goes well, and leaves something to look at."""
+        return self._result("warns", found, advice)
 
     def unknown(self, found: str, *, advice: str, permission: str | None = None) -> PreflightResult:
         """AWS did not answer."""
@@ -231,6 +239,11 @@ class AccountFacts:
             for row in rows
             if row.get("Value") is not None and not row.get("ErrorReason")
         }
+
+    def deployed(self, settings: Environment, *, project: Path) -> Deployed:
+        """The account's stacks in the environment's region, and those that left the environment's file."""
+        found: Deployed = self._once("stacks", lambda: deployed_and_left(self._calls, settings, project=project))
+        return found
 
     def endpoint_fleets(self) -> tuple[Fleet, ...]:
         """Instances of every endpoint of the account in the region; several are described at once."""

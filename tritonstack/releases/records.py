@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack import naming
 from tritonstack.aws_session import Session, code_of
 from tritonstack.client.releases import Release
 from tritonstack.errors import WorkFailedError
@@ -158,7 +159,7 @@ class DeployedSet:
 
 def stack_name(*, environment: str, endpoint: str) -> str:
     """The serving stack of an endpoint."""
-    return f"{environment}-serving-{endpoint}"
+    return naming.stack_name(environment=environment, part=naming.serving_part(endpoint))
 
 
 def deployed_set(session: Session, *, environment: str, endpoint: str) -> DeployedSet | None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tritonstack.deployed.left import LeftEntry
 from tritonstack.foreign_text import parse_json
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_parameter
@@ -60,6 +61,11 @@ class ReleasesReport(_Part):
 
     environment: str = Field(description="Its name.")
     endpoints: tuple[EndpointReleases, ...] = Field(description="By name.")
+    left: tuple[LeftEntry, ...] | None = Field(
+        default=None,
+        description="Deployed stacks that the environment's file no longer has, endpoints above among them; null: not "
+        "known, or not looked at, as for one model.",
+    )
 
 
 def archives_under(bucket: ArtifactBucket, *, endpoint: str, platform: Platform) -> frozenset[ArchiveName]:

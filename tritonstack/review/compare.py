@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from tritonstack import naming
 from tritonstack.review.change import ABSENT, Effect, EnvironmentChange, PropertyChange, ResourceChange, StackChange
 from tritonstack.review.document import FilesEntry, FindingEntry
 from tritonstack.review.intrinsics import assets_in, references
@@ -22,7 +23,7 @@ def compare(before: Snapshots, after: Snapshots) -> tuple[EnvironmentChange, ...
 def _environment(name: str, before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> EnvironmentChange:
     old = {} if before is None else before.stacks
     new = {} if after is None else after.stacks
-    stacks = _stacks(old, new)
+    stacks = _stacks(old, new, removed=after is None)
     sides = [None if each is None else each.findings for each in (before, after)]
     findings = tuple(_findings(*sides))
     effect = None
@@ -34,11 +35,17 @@ def _environment(name: str, before: EnvironmentSnapshot | None, after: Environme
     return EnvironmentChange(name=name, effect=effect, stacks=stacks, findings=findings, findings_known=known)
 
 
-def _stacks(old: Mapping[str, StackSnapshot], new: Mapping[str, StackSnapshot]) -> tuple[StackChange, ...]:
-    """Every stack that changes; one may change because another writes another value into an SSM parameter."""
+def _stacks(
+    old: Mapping[str, StackSnapshot], new: Mapping[str, StackSnapshot], *, removed: bool
+) -> tuple[StackChange, ...]:
+    """Every stack that changes; one may change because another writes another value into an SSM parameter.
+
+    ``removed``: whether the whole environment is.
+    """
     values: dict[str, Certainty] = {}
     while True:
-        found = (_stack(old.get(name), new.get(name), values) for name in sorted(old.keys() | new.keys()))
+        names = sorted(old.keys() | new.keys())
+        found = (_stack(old.get(name), new.get(name), values, removed=removed) for name in names)
         stacks = tuple(each for each in found if each is not None)
         moved = moved_values(each for stack in stacks for each in stack.resources)
         if moved == values:
@@ -47,24 +54,46 @@ def _stacks(old: Mapping[str, StackSnapshot], new: Mapping[str, StackSnapshot]) 
 
 
 def _stack(
-    before: StackSnapshot | None, after: StackSnapshot | None, values: Mapping[str, Certainty]
+    before: StackSnapshot | None, after: StackSnapshot | None, values: Mapping[str, Certainty], *, removed: bool
 ) -> StackChange | None:
     """The change of a stack; None where there is none."""
     if after is None:
         assert before is not None  # noqa: S101 - a name stands on one side at least
-        reason = f"The app no longer has it. No deployment removes it: {before.stack_name} stays until it is deleted."
+        reason = (
+            f"The app no longer has it. No deployment removes it: {before.stack_name} stays and is billed until it is "
+            f"deleted. After the deployment: {_deletion(before, removed=removed)}"
+        )
         return replace(_changed(before, _emptied(before), {}), effect=Effect.REMOVED, reasons=(reason,))
     if before is None:
         return replace(_changed(_emptied(after), after, {}), effect=Effect.NEW)
     identity = tuple(differences(_identity(before), _identity(after)))
     if identity:
         reason = (
-            f"Another stack takes its place. No deployment removes {before.stack_name}: it stays until it is deleted."
+            f"Another stack takes its place. No deployment removes {before.stack_name}: it stays and is billed until "
+            f"it is deleted. After the deployment: {_deletion(before, now=after)}"
         )
         made = _changed(_emptied(after), after, {})
         return replace(made, effect=Effect.REPLACED, reasons=(reason,), template=identity)
     change = _changed(before, after, values)
     return change if change.resources or change.template or change.assets or change.documents else None
+
+
+def _deletion(stack: StackSnapshot, *, now: StackSnapshot | None = None, removed: bool = False) -> str:
+    """The command that deletes a stack which the app lost.
+
+    ``now``: what takes its place. ``removed``: the environment has no file any more.
+    """
+    environment = stack.tags.get(naming.ENVIRONMENT_TAG)
+    moved = removed or (now is not None and now.region != stack.region)
+    place = f" --region {stack.region}" if moved and stack.region else ""
+    if now is not None and now.account != stack.account:
+        return (
+            f"with credentials of account {stack.account}, aws cloudformation delete-stack --stack-name "
+            f"{stack.stack_name} --region {stack.region}"
+        )
+    if environment is None or stack.name == naming.PIPELINE_ACCESS:
+        return f"aws cloudformation delete-stack --stack-name {stack.stack_name}{place}"
+    return f"tritonstack leftovers -e {environment}{place}{' --removed' if removed else ''} --delete"
 
 
 def _changed(before: StackSnapshot, after: StackSnapshot, values: Mapping[str, Certainty]) -> StackChange:

@@ -194,6 +194,11 @@ def _beside(environment: EnvironmentSnapshot, book: PriceBook) -> dict[str, Cost
     return {name: line for name, line in found.items() if line is not None}
 
 
+def beside_endpoints(environment: EnvironmentSnapshot, *, book: PriceBook) -> Amount:
+    """USD an hour of everything but endpoints, without what is billed by use."""
+    return total(line.most for line in _beside(environment, book).values())
+
+
 Billed = Mapping[str, Count]
 """Name of a price → how many times a resource is billed by it; empty for a free one."""
 
