@@ -25,7 +25,14 @@ from constructs_lib.pipeline_parts import AssumingRole, PipelineBucket, Pipeline
 from constructs_lib.triton_model import TritonImage
 from tritonstack.config import BuildSettings
 from tritonstack.config.execution_role import permissions
-from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
+from tritonstack.config.pipeline import (
+    PIPELINE_FILE,
+    LoadedPipeline,
+    LoadedStage,
+    Pipeline,
+    PipelineGate,
+    load_pipeline,
+)
 from tritonstack.engines.order import all_served, deployed_builds
 from tritonstack.errors import Problem, refuse
 from tritonstack.pipeline import builds
@@ -306,7 +313,6 @@ class PipelineStack(cdk.Stack):
 _RUNTIMES = {"phases": {"install": {"runtime-versions": {"python": "3.11", "nodejs": "20"}}}}
 
 
-FILE = "pipeline.yaml"
 STACK = "pipeline"
 
 
@@ -331,7 +337,7 @@ def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder
         advice = "EnvironmentStage.from_file gives a pipeline of your own its stages: examples/pipeline"
         problems.append(Problem(field="-c pipeline", found=found, allowed="a clone of tritonstack", advice=advice))
     refuse(problems)
-    file = FILE if asked.lower() == "true" else asked
+    file = PIPELINE_FILE if asked.lower() == "true" else asked
     loaded = load_pipeline(root / file, environments=folder)
     matched = all_served([(stage.environment, stage.file) for stage in loaded.stages], models)
     stages = []

@@ -16,6 +16,7 @@ from tests.preflight.test_role import DEPLOYED
 from tritonstack.cli import preflight
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.preflight import runner
+from tritonstack.preflight.subject import PreflightResult, Subject
 
 SCHEMA = Path(__file__).parents[2] / "schemas/preflight.schema.json"
 CALLER: Answer = {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:user/me", "UserId": "u"}
@@ -51,6 +52,41 @@ def test_nothing_that_fails_is_exit_code_zero(project: Path, monkeypatch: pytest
     assert result.return_value == 0
     assert "3 pass, 0 will fail, 0 could not be known" in result.stdout
     assert "constructed" not in result.stdout, "this is not the local AWS"
+
+
+PIPELINE = f"""
+name: triton
+account: "{ACCOUNT}"
+region: us-east-1
+source:
+  connection: arn:aws:codeconnections:us-east-1:{ACCOUNT}:connection/00000000-0000-0000-0000-000000000000
+  repository: team/models
+stages: [{{environment: test}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "arguments", "at_once"),
+    [(None, (), 1), (None, ("--concurrency", "3"), 3), ("test", (), 2), ("test", ("--concurrency", "1"), 1),
+     ("other", (), 1)],
+)  # fmt: skip
+def test_what_a_pipeline_deploys_is_updated_at_once_unless_an_option_says_otherwise(
+    project: Path, monkeypatch: pytest.MonkeyPatch, pipeline: str | None, arguments: tuple[str, ...], at_once: int
+) -> None:
+    served(project, {}, {})
+    (project / "test.yaml").replace(project / "environments/test.yaml")
+    if pipeline is not None:
+        text = PIPELINE.replace("environment: test", f"environment: {pipeline}")
+        (project / "pipeline.yaml").write_text(text)
+    seen: list[Subject] = []
+
+    def look(subject: Subject, **_more: object) -> tuple[PreflightResult, ...]:
+        seen.append(subject)
+        return ()
+
+    monkeypatch.setattr(preflight, "run_checks", look)
+    assert _run(monkeypatch, {}, *arguments).return_value == 0
+    assert [each.at_once for each in seen] == [at_once]
 
 
 @pytest.mark.parametrize(

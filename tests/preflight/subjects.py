@@ -43,9 +43,12 @@ def served(
     return served_by(load_environment(file), folder / "model_repos", file=file)
 
 
-def subject_of(what: Served, answers: Mapping[str, Answer], *, project: Path = Path("/nowhere")) -> Subject:
+def subject_of(
+    what: Served, answers: Mapping[str, Answer], *, project: Path = Path("/nowhere"), at_once: int = 1
+) -> Subject:
     """A subject whose account answers so."""
-    return Subject(served=what, calls=ReadOnlyCalls(FakeSession(answers)), project=project, local=False)
+    calls = ReadOnlyCalls(FakeSession(answers))
+    return Subject(served=what, calls=calls, project=project, local=False, at_once=at_once)
 
 
 def results_of(
@@ -54,10 +57,11 @@ def results_of(
     answers: Mapping[str, Answer],
     *,
     project: Path = Path("/nowhere"),
+    at_once: int = 1,
 ) -> dict[str, PreflightResult]:
     """The results of a check by their subjects; each carries the name that the runner lists the check by."""
     [name] = [each.name for each in CHECKS if each.run is check]
-    results = list(check(subject_of(what, answers, project=project)))
+    results = list(check(subject_of(what, answers, project=project, at_once=at_once)))
     assert {result.check for result in results} <= {name}
     by_subject = {result.subject: result for result in results}
     assert len(by_subject) == len(results), "two results have one subject"

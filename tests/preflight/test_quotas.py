@@ -155,6 +155,22 @@ def test_a_second_fleet_or_a_rolling_batch(tmp_path: Path, rollout: dict[str, An
     assert (need.highest, need.second_fleet, need.total) == (10, added, 14 + added)
 
 
+@pytest.mark.parametrize(("at_once", "second"), [(1, 5), (2, 9), (3, 12), (9, 12)])
+def test_of_updates_at_once_the_largest_count_together(tmp_path: Path, at_once: int, second: int) -> None:
+    """CDK CLI reference, ``cdk deploy --concurrency``; CodePipeline user guide: actions of one RunOrder run at once."""
+    what = served(tmp_path, *({"initial_instance_count": count} for count in (3, 5, 4)))
+    need = instance_need(what.environment.endpoints, others=0, at_once=at_once)
+    assert (need.highest, need.second_fleet, need.at_once) == (12, second, min(at_once, 3))
+
+
+def test_a_quota_for_one_update_is_too_small_for_two_at_once(tmp_path: Path) -> None:
+    what = served(tmp_path, {"initial_instance_count": 3}, {"initial_instance_count": 5})
+    assert results_of(check_endpoint_quota, what, account(of_type=13))[T4].outcome == "passes"
+    short = results_of(check_endpoint_quota, what, account(of_type=13), at_once=2)[T4]
+    assert short.outcome == "fails"
+    assert short.needed.startswith("16 instances: 8 at maximum + 8 of new fleets of 2 updates at once")
+
+
 def test_one_endpoint_is_updated_at_a_time(tmp_path: Path) -> None:
     what = served(tmp_path, {"initial_instance_count": 3}, {"initial_instance_count": 5})
     need = instance_need(what.environment.endpoints, others=0)

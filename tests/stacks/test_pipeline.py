@@ -56,6 +56,15 @@ def test_archives_are_made_after_what_holds_them_and_before_what_serves_them(com
         assert last > max(orders.values()), "verified last, with everything deployed"
 
 
+def test_the_endpoints_of_an_environment_are_deployed_at_once_as_preflight_counts_them(committed: Synthesised) -> None:
+    for name in ("dev", "staging", "prod"):
+        actions = committed.stages[name]["Actions"]
+        serving = [each for each in actions if each["Name"].startswith("serving-")]
+        assert len({each["Name"].partition(".")[0] for each in serving}) > 1
+        deploying = {each["RunOrder"] for each in serving if each["Name"].endswith(".Deploy")}
+        assert len(deploying) == 1
+
+
 def test_a_stage_that_fails_goes_back_and_neither_source_nor_gate_nor_approval_does(committed: Synthesised) -> None:
     back = {name: stage["OnFailure"] for name, stage in committed.stages.items() if "OnFailure" in stage}
     assert back == {name: {"Result": "ROLLBACK"} for name in ("dev", "staging", "prod")}

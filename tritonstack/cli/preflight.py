@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 from botocore.exceptions import NoCredentialsError, PartialCredentialsError
 from rich.console import Console
@@ -17,7 +19,8 @@ from tritonstack.cli.conventions import (
 )
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.session import session_of
-from tritonstack.config import load_environment
+from tritonstack.config import Environment, load_environment
+from tritonstack.config.pipeline import PIPELINE_FILE, deployed_by_pipeline
 from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local
@@ -42,9 +45,17 @@ CONSTRUCTED = "The local AWS answers: its quotas, images and zones are construct
 @click.option(
     "--role-policy", is_flag=True, help="Print the policy that each endpoint's role needs, as JSON; nothing is checked."
 )
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    help="Stacks that are deployed at once, as of `cdk deploy --concurrency`: so many new fleets count. By default all "
+    "endpoints where pipeline.yaml deploys ENVIRONMENT, else one.",
+)
 @json_option("Print JSON, as schemas/preflight.schema.json.")
 @local_option
-def command(*, environment: str, strict: bool, role_policy: bool, as_json: bool, local: bool) -> int:
+def command(
+    *, environment: str, strict: bool, role_policy: bool, concurrency: int | None, as_json: bool, local: bool
+) -> int:
     """Check an account for what a deployment of ENVIRONMENT would fail at: quotas, images, bootstrap, keys, network.
 
     Calls read operations only. What cannot be read (a missing permission) is listed as not known. Exit code 1 where
@@ -56,7 +67,13 @@ def command(*, environment: str, strict: bool, role_policy: bool, as_json: bool,
     session = session_of(settings, local=local)
     calls = ReadOnlyCalls(session)
     constructed = is_local(calls.client("service-quotas"))
-    subject = Subject(served=served, calls=calls, project=project_folder(), local=constructed)
+    subject = Subject(
+        served=served,
+        calls=calls,
+        project=project_folder(),
+        local=constructed,
+        at_once=concurrency or deployed_at_once(settings, project_folder()),
+    )
     _require_credentials(calls)
     if role_policy:
         try:
@@ -73,6 +90,16 @@ def command(*, environment: str, strict: bool, role_policy: bool, as_json: bool,
     else:
         show(report)
     return 1 if report.fails or (strict and report.unknown) else 0
+
+
+def deployed_at_once(settings: Environment, project: Path) -> int:
+    """Endpoints of an environment that are updated at the same time.
+
+    A pipeline gives all serving stacks of an environment one RunOrder (CodePipeline user guide: "Configure serial or
+    parallel actions"); `cdk deploy` works one stack after the other, unless it has `--concurrency`.
+    """
+    in_pipeline = settings.environment in deployed_by_pipeline(project / PIPELINE_FILE)
+    return max(1, len(settings.endpoints)) if in_pipeline else 1
 
 
 def summary(report: PreflightReport) -> str:

@@ -171,10 +171,10 @@ def snapshots_command() -> None:
 
     Commit them with the change. A project with a pipeline.yaml gets snapshots-pipeline/, too.
     """
+    from tritonstack.config.pipeline import PIPELINE_FILE  # noqa: PLC0415
     from tritonstack.review.assembly import read_assembly, synthesise  # noqa: PLC0415 - `init` needs none of these
     from tritonstack.review.snapshot import (  # noqa: PLC0415
         PIPELINE_CONTEXT,
-        PIPELINE_FILE,
         PIPELINE_FOLDER,
         added_by_pipeline,
     )

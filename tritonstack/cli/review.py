@@ -12,6 +12,7 @@ import click
 
 from tritonstack.cli.conventions import environment_option, json_option, print_json, result_console
 from tritonstack.cli.progress import Step, Steps
+from tritonstack.config.pipeline import PIPELINE_FILE
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.paths import project_folder, write_text
 from tritonstack.review.assembly import read_assembly, synthesise
@@ -24,7 +25,6 @@ from tritonstack.review.settings import changed_settings, effects_of, entry_of
 from tritonstack.review.snapshot import (
     NOTHING,
     PIPELINE_CONTEXT,
-    PIPELINE_FILE,
     PIPELINE_FOLDER,
     Snapshots,
     added_by_pipeline,

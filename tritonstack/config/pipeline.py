@@ -28,6 +28,8 @@ from tritonstack.config.yaml_loader import read_yaml, unknown, validate, with_li
 from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.naming import NAME_PATTERN
 
+PIPELINE_FILE = "pipeline.yaml"
+"""The file of a project's pipeline."""
 CONNECTION_PATTERN = (
     r"^arn:aws[a-z-]*:(codeconnections|codestar-connections):[a-z0-9-]+:[0-9]{12}:connection/[0-9a-f-]{36}$"
 )
@@ -190,6 +192,20 @@ def load_pipeline(path: Path, *, environments: Path) -> LoadedPipeline:
     problems = [*found.problems, *_checks(pipeline, environments), *_across(pipeline, stages)]
     refuse([*with_lines(problems, path, document=document), *elsewhere])
     return LoadedPipeline(settings=pipeline, stages=tuple(stages))
+
+
+def deployed_by_pipeline(path: Path) -> frozenset[str]:
+    """The environments that a pipeline's file deploys; none where there is no such file.
+
+    Raises InputError where the file is wrong; the environments' files are not read.
+    """
+    if not os.path.lexists(path):
+        return frozenset()
+    document = read_yaml(path)
+    found = validate(document, Pipeline)
+    if found.value is None:
+        raise InputError(with_lines(found.problems, path, document=document))
+    return frozenset(stage.environment for stage in found.value.stages)
 
 
 def _checks(pipeline: Pipeline, environments: Path) -> Iterator[Problem]:

@@ -48,7 +48,7 @@ def named_subnets(subject: Subject) -> tuple[NamedSubnet, ...]:
     imported = network.imported if network is not None else None
     if network is not None and imported is not None:
         joined = environment.endpoints if network.joined == "imported" else ()
-        each = -(-instance_need(joined, others=0).total // len(imported.subnets))
+        each = -(-instance_need(joined, others=0, at_once=subject.at_once).total // len(imported.subnets))
         found += [
             NamedSubnet(subnet_id=subnet, network=imported, field="network.imported", zone=zone, addresses=each)
             for zone, subnet in sorted(imported.subnets.items())

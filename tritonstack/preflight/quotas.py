@@ -22,9 +22,9 @@ class InstanceNeed:
     """Instances of one type, or of all."""
 
     highest: int  # the sum of the endpoints' greatest numbers
-    # the most that one endpoint's update adds: the new fleet starts next to the old one, a rolling one a batch at a
-    # time. Endpoints are updated one after the other, as `cdk deploy` does
+    # the most that updates add: a new fleet starts next to the old one, a rolling one a batch at a time
     second_fleet: int
+    at_once: int  # endpoints that are updated at the same time
     others: int  # instances of other endpoints of the account now
 
     @property
@@ -33,20 +33,28 @@ class InstanceNeed:
         return self.highest + self.second_fleet + self.others
 
     def __str__(self) -> str:
+        new = "a new fleet during an update" if self.at_once == 1 else f"new fleets of {self.at_once} updates at once"
         return (
-            f"{self.total} instances: {self.highest} at maximum + {self.second_fleet} of a new fleet during an update"
+            f"{self.total} instances: {self.highest} at maximum + {self.second_fleet} of {new}"
             f" + {self.others} of other endpoints now"
         )
 
 
-def instance_need(endpoints: Sequence[Endpoint], *, others: int, instance_type: str | None = None) -> InstanceNeed:
-    """Instances that these endpoints need besides ``others``; those of one type, or all."""
+def instance_need(
+    endpoints: Sequence[Endpoint], *, others: int, at_once: int = 1, instance_type: str | None = None
+) -> InstanceNeed:
+    """Instances that these endpoints need besides ``others``; those of one type, or all.
+
+    ``at_once``: how many stacks are deployed at the same time; then the largest updates count that may meet.
+    """
     fleets = [
         [each for each in endpoint.fleets if instance_type in (None, each.instance_type)] for endpoint in endpoints
     ]
+    added = sorted((sum(update_count(each) for each in of_one) for of_one in fleets if of_one), reverse=True)
     return InstanceNeed(
         highest=sum(highest_count(each) for of_one in fleets for each in of_one),
-        second_fleet=max((sum(update_count(each) for each in of_one) for of_one in fleets), default=0),
+        second_fleet=sum(added[:at_once]),
+        at_once=max(1, min(at_once, len(added))),
         others=others,
     )
 
@@ -91,7 +99,7 @@ def check_endpoint_quota(subject: Subject) -> Iterator[PreflightResult]:
         about = About(
             check="endpoint-quota",
             subject=instance_type or ALL_TYPES,
-            needed="instances at maximum, of a new fleet during an update, and of other endpoints",
+            needed="instances at maximum, of new fleets during updates, and of other endpoints",
         )
         yield from about.look(_endpoint_quota, subject, instance_type)
 
@@ -105,7 +113,7 @@ def _endpoint_quota(about: About, subject: Subject, instance_type: str | None) -
         for fleet in subject.facts.endpoint_fleets()
         if fleet.owner not in own and instance_type in (None, fleet.instance_type)
     )
-    need = instance_need(environment.endpoints, others=others, instance_type=instance_type)
+    need = instance_need(environment.endpoints, others=others, at_once=subject.at_once, instance_type=instance_type)
     name = ALL_ENDPOINT_INSTANCES if instance_type is None else endpoint_quota_name(instance_type)
     if instance_type is not None and subject.facts.quota("sagemaker", name) is None:
         return about.fails(

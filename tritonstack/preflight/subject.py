@@ -279,6 +279,7 @@ class Subject:
     calls: ReadOnlyCalls  # read-only calls to the account
     project: Path  # the project's folder (``cdk.json``, ``model_repos``)
     local: bool  # whether the account is the local AWS's, where quotas, images and prices are constructed
+    at_once: int = 1  # endpoints that a deployment updates at the same time
     facts: AccountFacts = field(init=False)  # facts of the account that several checks need
 
     def __post_init__(self) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from tritonstack.config.pipeline import PIPELINE_FILE
+
 # The normal form, which ``tritonstack.review.assembly`` makes: no CDK metadata, ``Fn::Join`` without a separator as
 # ``Fn::Sub``, ``Tags`` as a map, JSON text as ``{"$json": …}``, an asset's hash as ``{asset:<construct path>}``.
 Json = Any
@@ -126,8 +128,6 @@ NO_ENVIRONMENT = EnvironmentSnapshot(name="", stacks={}, findings=None)
 # A pipeline adds its own stack, and one to each environment that it deploys. It is synthesised separately and has a
 # folder of snapshots of its own, for the other stacks are the same with a pipeline as without; a report joins them.
 PIPELINE_FOLDER = "snapshots-pipeline"
-PIPELINE_FILE = "pipeline.yaml"
-"""The file that a pipeline is made of."""
 PIPELINE_CONTEXT = {"pipeline": "true"}
 """The context that makes the app add it."""
 PIPELINE_STACKS = ("pipeline", "pipeline-access")
