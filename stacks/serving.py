@@ -49,7 +49,7 @@ class ServingStack(cdk.Stack):
         super().__init__(
             scope,
             construct_id,
-            stack_name=f"{environment.environment}-serving-{endpoint.name}",
+            stack_name=naming.stack_name(environment=environment.environment, part=naming.serving_part(endpoint.name)),
             description=f"Triton endpoint {endpoint.sagemaker_name(environment.environment)}",
         )
         tag_all(self, {naming.ENDPOINT_TAG: endpoint.name})

@@ -210,6 +210,11 @@ def endpoint_name(*, environment: str, endpoint: str) -> str:
     return f"{environment}-{endpoint}"
 
 
+def dashboard(environment: str, *, part: int = 1) -> str:
+    """The name of an environment's dashboard, or of a later one where it has several."""
+    return f"tritonstack-{environment}" + (f"-{part}" if part > 1 else "")
+
+
 def variant_name(*, instance_type: str, name: str | None = None) -> str:
     """The production variant's name, which carries the instance type (``ml.g4dn.xlarge`` → ``g4dn-xlarge``).
 

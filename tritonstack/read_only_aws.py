@@ -23,7 +23,7 @@ _OPERATIONS = {
     "iam": "GetRole SimulatePrincipalPolicy",
     "kms": "DescribeKey GetKeyPolicy",
     "pricing": "GetProducts",
-    "sagemaker": "DescribeEndpoint DescribeEndpointConfig DescribeModel ListEndpoints",
+    "sagemaker": "DescribeEndpoint DescribeEndpointConfig DescribeModel ListEndpoints ListTags",
     "service-quotas": "ListAWSDefaultServiceQuotas ListServiceQuotas",
     "ssm": "GetParameter",
     "sts": "GetCallerIdentity",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from tritonstack import naming
 from tritonstack.config import Environment
 from tritonstack.monitoring.graphs import (
     BuildProjects,
@@ -35,7 +36,9 @@ def dashboard_of(environment: Environment, *, projects: BuildProjects | None) ->
         note = "Builds that deployments start. Engines that SageMaker Processing builds count in their archive's build."
         graphs = tuple(build_graphs(projects))
         sections.append(Section(key=BUILDS, title="Builds", notes=(note,), graphs=graphs))
-    return Dashboard(name=f"tritonstack-{environment.environment}", region=environment.region, sections=tuple(sections))
+    return Dashboard(
+        name=naming.dashboard(environment.environment), region=environment.region, sections=tuple(sections)
+    )
 
 
 def _endpoint_section(variant: Variant) -> Section:

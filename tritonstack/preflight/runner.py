@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tritonstack.preflight.account import check_account, check_bootstrap, check_image, check_key
 from tritonstack.preflight.ec2 import check_left_network, check_subnet
+from tritonstack.preflight.names import check_endpoint_name
 from tritonstack.preflight.quotas import check_codebuild_quota, check_endpoint_quota, check_processing_quota
 from tritonstack.preflight.role import check_role
 from tritonstack.preflight.stacks import check_left_stacks, check_stacks
@@ -35,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     Check("endpoint-quota", "quotas of endpoint instances", check_endpoint_quota),
     Check("processing-quota", "quotas of processing jobs that build engines", check_processing_quota),
     Check("codebuild-quota", "quotas of builds in CodeBuild", check_codebuild_quota),
+    Check("endpoint-name", "names of endpoints", check_endpoint_name),
     Check("image", "images in ECR", check_image),
     Check("key", "KMS keys of your own", check_key),
     Check("role", "execution roles of your own", check_role),

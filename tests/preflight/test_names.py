@@ -1,0 +1,42 @@
+"""Names that the account has already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.preflight.fakes import Answer, RefusalError
+from tests.preflight.subjects import results_of, served
+from tritonstack.preflight.names import check_endpoint_name
+
+NAME = "test-e0"
+ARN = f"arn:aws:sagemaker:us-east-1:123456789012:endpoint/{NAME}"
+THERE: dict[str, Answer] = {"sagemaker.DescribeEndpoint": {"EndpointName": NAME, "EndpointArn": ARN}}
+
+
+def tagged(**tags: str) -> dict[str, Answer]:
+    """An endpoint of that name with tags of ours."""
+    listed = [{"Key": f"tritonstack:{name}", "Value": value} for name, value in tags.items()]
+    return {**THERE, "sagemaker.ListTags": {"Tags": [*listed, {"Key": "team", "Value": "platform"}]}}
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome", "found"),
+    [
+        ({"sagemaker.DescribeEndpoint": RefusalError("ValidationException")}, "passes", "no endpoint"),
+        (tagged(environment="test", endpoint="e0"), "passes", "own"),
+        (tagged(environment="te", endpoint="st-e0"), "fails", "endpoint st-e0 of environment te"),
+        (tagged(), "fails", "no stack made it"),
+        ({**THERE, "sagemaker.ListTags": RefusalError("AccessDeniedException")}, "unknown", "sagemaker:ListTags"),
+    ],
+)
+def test_an_endpoint_of_the_name_is_the_environments_own_or_not_there(
+    tmp_path: Path, answers: dict[str, Answer], outcome: str, found: str
+) -> None:
+    (result,) = results_of(check_endpoint_name, served(tmp_path), answers).values()
+    assert result.subject == NAME
+    assert result.outcome == outcome
+    assert found in result.found
+    if outcome == "fails":
+        assert "delete-endpoint --region us-east-1 --endpoint-name test-e0" in result.advice
