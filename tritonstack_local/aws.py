@@ -166,7 +166,12 @@ def find_local_aws() -> LocalAws | None:
     record = read_record(LocalPaths.from_environment())
     if record is None or record.emulator is None or record.runtime is None:
         return None
-    aws = LocalAws(**vars(record))
+    aws = LocalAws(
+        emulator_port=record.emulator_port,
+        runtime_port=record.runtime_port,
+        emulator=record.emulator,
+        runtime=record.runtime,
+    )
     return aws if aws.running else None
 
 
@@ -191,7 +196,9 @@ def require_local_aws() -> LocalAws:
         )
     else:
         lines = [f"{' and '.join(ended)} of the local AWS has ended."]
-        lines.append("  do:      tritonstack local up, then tritonstack local deploy")
+        again = "tritonstack local up, which starts it again"
+        lost = "" if record and record.runtime in ended.values() else ", empty; then tritonstack local deploy"
+        lines.append(f"  do:      {again}{lost}")
         for part in ended.values():
             lines += [f"The last lines of {part.log}:", log_tail(Path(part.log), SHOWN_LINES)]
         raise WorkFailedError("\n".join(lines))

@@ -170,6 +170,23 @@ def choose_ports(*, emulator: int, runtime: int) -> tuple[int, int]:
     return chosen[0], chosen[1]
 
 
+def require_port_again(port: int, *, name: str) -> None:
+    """Raise InputError where the port of a part that has ended is not free: the other part knows it by that port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            problem = Problem(
+                field=f"the port of {name}",
+                found=f"{port}: {error.strerror or error} on {LOOPBACK}",
+                allowed="a free port: the other part of the local AWS knows it by this one",
+                advice="end what listens there; or tritonstack local down, which discards what is deployed, then "
+                "tritonstack local up",
+            )
+            raise InputError([problem]) from error
+
+
 # --- What a local AWS is made of, in a file: every command finds it, and two never start it ---
 
 
@@ -181,6 +198,13 @@ class RunningRecord:
     runtime_port: int
     emulator: ProcessRecord | None = None
     runtime: ProcessRecord | None = None
+    iam: bool = True  # whether permissions are enforced
+
+    @property
+    def half(self) -> bool:
+        """Whether both parts were started and one of them has ended since."""
+        alive = [part.running for part in (self.emulator, self.runtime) if part is not None]
+        return sorted(alive) == [False, True]
 
     @property
     def parts(self) -> dict[str, ProcessRecord]:

@@ -42,7 +42,9 @@ def test_up_status_and_down_print_where_it_listens_what_is_there_and_that_it_sto
     assert "IAM" not in shown, "nothing was denied"
     assert json.loads(run("local", "status", "--json").stdout) == {"local_aws": "answers", "endpoints": []}
     kill(aws.runtime)
-    assert "what was deployed there is discarded" in up().stderr
+    assert "it is started again, and takes up the endpoints" in up("--no-iam").stderr
+    kill(require_local_aws().emulator)
+    assert "it is started again, empty. To deploy again: tritonstack local deploy" in up().stderr
     kill(require_local_aws().runtime)
     assert run("local", "down").stderr.endswith("stopped; the SageMaker runtime had ended before\n")
     assert run("local", "down").stderr.endswith("none was running\n")

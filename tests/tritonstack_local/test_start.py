@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.tritonstack_local.fake_parts import FakeParts, kill, wait_for
@@ -97,6 +99,57 @@ def test_when_one_of_two_died_a_stop_ends_the_other_and_reports_it(parts: FakePa
     assert not parts.paths.record.exists()
 
 
+@pytest.mark.parametrize(
+    ("dead", "said"),
+    [
+        ("runtime", "the SageMaker runtime had ended: it is started again, and takes up the endpoints"),
+        ("emulator", "the AWS emulator had ended, and all that was deployed there with it: it is started again, empty"),
+    ],
+)
+def test_the_part_that_died_is_started_again_alone_as_it_was_and_what_is_lost_is_said(
+    parts: FakeParts, dead: str, said: str
+) -> None:
+    notes: list[str] = []
+    before = start_local_aws(emulator_port=0, runtime_port=0, report=print, iam=False)
+    kill(getattr(before, dead))
+    after = start_local_aws(emulator_port=0, runtime_port=0, report=print, note=notes.append)
+    assert [note[: len(said)] for note in notes] == [said]
+    other = "emulator" if dead == "runtime" else "runtime"
+    assert getattr(after, other) == getattr(before, other)
+    assert getattr(after, dead).pid != getattr(before, dead).pid
+    assert (after.emulator_port, after.runtime_port) == (before.emulator_port, before.runtime_port)
+    assert find_local_aws() == after
+    assert {each.environ()["TRITONSTACK_IAM"] for each in parts.processes()} == {"off"}, "as the other part is"
+    assert len(parts.processes()) == 2
+
+
+def test_a_part_that_does_not_start_again_leaves_the_other_one_and_is_tried_again(parts: FakeParts) -> None:
+    aws = parts.up()
+    kill(aws.runtime)
+    parts.tell("runtime", "die")
+    with pytest.raises(WorkFailedError, match=r"(?s)the SageMaker runtime ended while.*the disk is full"):
+        parts.up()
+    assert aws.emulator.running
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", aws.runtime_port))
+        taken.listen()
+        with pytest.raises(InputError, match=f"(?s){aws.runtime_port}: Address already in use.*local down"):
+            parts.up()
+    parts.tell("runtime", "serve")
+    assert parts.up().emulator == aws.emulator
+
+
+def test_beside_a_part_that_no_longer_answers_both_are_started_anew(parts: FakeParts) -> None:
+    aws, notes = parts.up(), list[str]()
+    kill(aws.runtime)
+    psutil.Process(aws.emulator.pid).suspend()
+    after = start_local_aws(emulator_port=0, runtime_port=0, report=print, note=notes.append)
+    assert not aws.emulator.running
+    assert after.running
+    assert "what was deployed there is discarded" in notes[0]
+
+
 def test_a_taken_port_starts_nothing(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
     aws = parts.up()
     other = parts.home.parent / "other"
@@ -127,8 +180,6 @@ def test_environments_that_are_not_made_yet_are_named(monkeypatch: pytest.Monkey
 def test_the_parts_get_nothing_of_a_person_s_aws_settings_and_no_proxy(
     parts: FakeParts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import psutil
-
     for name, value in (("AWS_PROFILE", "prod"), ("HTTP_PROXY", "http://127.0.0.1:9"), ("http_proxy", "http://x")):
         monkeypatch.setenv(name, value)
     aws = parts.up()

@@ -238,12 +238,12 @@ def deployable(environment: str) -> Deployable:
 
 
 def started_local_aws() -> LocalAws:
-    """The running local AWS; one is started, as by ``local up``, where none is recorded to run.
+    """The running local AWS; one is started, as by ``local up``, where none is recorded to run or a part has ended.
 
-    Raises as ``require_local_aws``, where one is starting or a part of it has ended.
+    Raises as ``require_local_aws``, where one is starting.
     """
     record = read_record(LocalPaths.from_environment())
-    if not any(part.running for part in (record.parts if record else {}).values()):
+    if record is None or record.half or not any(part.running for part in record.parts.values()):
         up.main(args=[], standalone_mode=False)
     return require_local_aws()
 

@@ -33,6 +33,7 @@ from tritonstack_local.aws import (
     sdk_variables,
 )
 from tritonstack_local.commands.iam import role_variables
+from tritonstack_local.leftovers import sweep_emulator, sweep_shared_memory
 from tritonstack_local.library import child_variables, library_path
 from tritonstack_local.processes import (
     ProcessRecord,
@@ -42,6 +43,7 @@ from tritonstack_local.processes import (
     forget_record,
     log_tail,
     read_record,
+    require_port_again,
     start_process,
     write_record,
 )
@@ -59,7 +61,9 @@ def start_local_aws(
 ) -> LocalAws:
     """Start the emulator and the runtime and wait until both answer; what runs already is taken as it is.
 
-    ``iam``: whether permissions are enforced.
+    Of a local AWS one part of which has ended, that part alone is started again, on its port. The runtime takes up
+    the endpoints that are deployed; the emulator keeps its state in memory, so that it comes back empty.
+    ``iam``: whether permissions are enforced; a part that is started again does as the other part.
 
     Raises InputError: a port is taken, the environments are not made yet, or nothing can be written to the state
     folder. Raises WorkFailedError: a process ended or did not answer in time; with the last lines of its log.
@@ -70,6 +74,9 @@ def start_local_aws(
         aws = find_local_aws()
         if aws is not None:
             return aws
+        record = read_record(paths)
+        if record is not None and record.half and _answers(record):
+            return _start_other_half(paths, record, report=report, note=note)
         left, _ = _stop_recorded(paths)
         if left:
             note(f"ended what still ran from before ({', '.join(left)}); what was deployed there is discarded")
@@ -78,7 +85,7 @@ def start_local_aws(
 
 def _start(paths: LocalPaths, *, choices: tuple[int, int], report: Callable[[str], None], iam: bool) -> LocalAws:
     emulator_port, runtime_port = choose_ports(emulator=choices[0], runtime=choices[1])
-    record = RunningRecord(emulator_port=emulator_port, runtime_port=runtime_port)
+    record = RunningRecord(emulator_port=emulator_port, runtime_port=runtime_port, iam=iam)
     started: list[ProcessRecord] = []
     try:
         report(f"local AWS on port {emulator_port}")
@@ -95,6 +102,48 @@ def _start(paths: LocalPaths, *, choices: tuple[int, int], report: Callable[[str
         forget_record(paths)
         raise
     return LocalAws(emulator_port=emulator_port, runtime_port=runtime_port, emulator=emulator, runtime=runtime)
+
+
+def _answers(record: RunningRecord) -> bool:
+    """Whether the part that still runs is of use: it answers."""
+    alive = record.runtime is not None and record.runtime.running
+    try:
+        read_url(f"http://127.0.0.1:{record.runtime_port if alive else record.emulator_port}/_tritonstack/health")
+    except (OSError, http.client.HTTPException):
+        return False
+    return True
+
+
+RUNTIME_AGAIN = "the SageMaker runtime had ended: it is started again, and takes up the endpoints that are deployed"
+EMULATOR_AGAIN = (
+    "the AWS emulator had ended, and all that was deployed there with it: it is started again, empty. To deploy "
+    "again: tritonstack local deploy"
+)
+
+
+def _start_other_half(
+    paths: LocalPaths, record: RunningRecord, *, report: Callable[[str], None], note: Callable[[str], None]
+) -> LocalAws:
+    """Start the part that has ended beside the one that runs; where it does not start, the other one stays."""
+    ports = record.emulator_port, record.runtime_port
+    lost = record.runtime is None or not record.runtime.running
+    part, port = ("runtime", ports[1]) if lost else ("emulator", ports[0])
+    name = "the SageMaker runtime" if lost else "the AWS emulator"
+    require_port_again(port, name=name)
+    report(f"{name} on port {port}")
+    process = (_start_runtime if lost else _start_emulator)(paths, *ports, iam=record.iam)
+    try:
+        whole = replace(record, **{part: process})
+        write_record(paths, whole)
+        _wait(f"http://127.0.0.1:{port}/_tritonstack/health", name, process)
+    except BaseException:
+        process.stop()
+        raise
+    note(RUNTIME_AGAIN if lost else EMULATOR_AGAIN)
+    aws = find_local_aws()
+    if aws is None:
+        raise WorkFailedError(f"the other part of the local AWS ended while {name} was started: tritonstack local up")
+    return aws
 
 
 def stop_local_aws(*, report: Callable[[str], None] = lambda _step: None) -> str:
@@ -121,6 +170,8 @@ def _stop_recorded(paths: LocalPaths) -> tuple[list[str], list[str]]:
         (stopped if part.running else ended).append(name)
         part.stop()
     forget_record(paths)
+    sweep_shared_memory()
+    sweep_emulator(paths.emulator / "tmp")
     return stopped, ended
 
 
@@ -200,6 +251,7 @@ def _wait(url: str, name: str, process: ProcessRecord) -> None:
 
 
 PORT = click.IntRange(0, 65535)
+IAM_STAYS = "IAM stays on; to start without it: tritonstack local down, then tritonstack local up --no-iam"
 
 
 @click.command("up")
@@ -223,12 +275,16 @@ PORT = click.IntRange(0, 65535)
 )
 @click.option("--no-iam", is_flag=True, help="Allow every request: no permission is enforced.")
 def up(*, port: int, runtime_port: int, no_iam: bool) -> None:
-    """Start the local AWS and its SageMaker runtime. They stay up until `tritonstack local down`."""
+    """Start the local AWS and its SageMaker runtime. They stay up until `tritonstack local down`.
+
+    Where one of the two has ended, it alone is started again. What is deployed is lost with the local AWS, not with the
+    runtime.
+    """
     aws = find_local_aws()
     if aws is not None:
         click.echo(f"The local AWS is up already: {aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
         if no_iam and aws.iam()["enforced"]:
-            click.echo("IAM stays on; to start without it: tritonstack local down, then tritonstack local up --no-iam")
+            click.echo(IAM_STAYS)
         return
     steps = Steps()
     with steps.step("start the local AWS") as step:
@@ -236,8 +292,11 @@ def up(*, port: int, runtime_port: int, no_iam: bool) -> None:
             emulator_port=port, runtime_port=runtime_port, report=step.say, note=steps.note, iam=not no_iam
         )
         step.end_with(f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
+    record = read_record(LocalPaths.from_environment())
     if no_iam:
-        steps.note("IAM is switched off: every request is allowed, also those that AWS would refuse")
+        stays = record is not None and record.iam
+        off = "IAM is switched off: every request is allowed, also those that AWS would refuse"
+        steps.note(IAM_STAYS if stays else off)
 
 
 @click.command("down")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from tritonstack.errors import WorkFailedError
+from tritonstack_local.leftovers import REGION, owner_mark, sweep_shared_memory
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
 LAUNCHER_SECONDS = 20.0
@@ -42,6 +43,7 @@ class Enclosure:
     def __init__(self, launcher: subprocess.Popen[bytes], control: socket.socket) -> None:
         """Use ``Enclosure.open``."""
         self._launcher = launcher
+        self._mark = owner_mark(launcher.pid)
         self._control = control
         self._lock = threading.Lock()
         self._stock: list[socket.socket] = []
@@ -56,6 +58,7 @@ class Enclosure:
 
         Raises WorkFailedError: the launcher did not start.
         """
+        sweep_shared_memory()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             launcher = subprocess.Popen(
@@ -93,7 +96,7 @@ class Enclosure:
     @property
     def shm_prefix(self) -> str:
         """What the names of the process's regions in ``/dev/shm`` begin with."""
-        return f"tritonstack-{self._launcher.pid}-"
+        return f"{REGION}{self._mark}"
 
     def connect(self, port: int) -> socket.socket:
         """A socket connected to a port of the process, TCP_NODELAY set, no timeout. Takes about 50 µs.

@@ -193,11 +193,10 @@ def children(parent: int) -> list[int]:
 
 
 def remove_shared_memory(prefix: str) -> None:
-    """Remove a dead server's regions from ``/dev/shm``, and those of earlier launchers that were killed."""
-    for region in Path(SHARED_MEMORY).glob("tritonstack-*"):
-        owner = region.name.split("-")[1]
-        if region.name.startswith(prefix) or (owner.isdecimal() and not Path("/proc", owner).exists()):
-            region.unlink(missing_ok=True)
+    """Remove a dead server's regions from ``/dev/shm``. Those of launchers that were killed: ``leftovers.py``."""
+    for region in Path(SHARED_MEMORY).glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            region.unlink()
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:

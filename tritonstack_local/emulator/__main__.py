@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 from tritonstack_local.emulator.settings import EmulatorSettings
+from tritonstack_local.leftovers import FOLDER, owner_mark, sweep_emulator
 
 
 def main() -> int:
@@ -21,9 +22,9 @@ def main() -> int:
         print(error, file=sys.stderr)  # noqa: T201  the process's only message
         return 2
     settings.temporary.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        prefix="tritonstack-emulator-", dir=settings.temporary, ignore_cleanup_errors=True
-    ) as folder:
+    sweep_emulator(settings.temporary)
+    mine = f"{FOLDER}{owner_mark(os.getpid())}"
+    with tempfile.TemporaryDirectory(prefix=mine, dir=settings.temporary, ignore_cleanup_errors=True) as folder:
         settings.export(folder)
         tempfile.tempdir = folder
         from tritonstack_local.emulator import server  # noqa: PLC0415  only now: see above

@@ -10,6 +10,7 @@ import http.client
 import json
 import re
 import urllib.parse
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -183,6 +184,8 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _INTERNAL = "/_tritonstack/"
+INSTANCE = uuid.uuid4().hex
+"""Differs each time that the emulator starts: what it gave out before, such as sessions of roles, is void."""
 _REPORT = re.compile(r"^/_tritonstack/endpoints/([^/]+)/report$")
 _LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runtime's to tell
 
@@ -227,7 +230,7 @@ class Gateway:
             case "GET", "health":
                 said = 200, {"status": "ok"}
             case "GET", "mark":
-                said = 200, {"mark": self._endpoints.mark()}
+                said = 200, {"mark": self._endpoints.mark(), "instance": INSTANCE}
             case "GET", "clock":
                 said = 200, {"now": clock.now()}
             case "POST", "clock":

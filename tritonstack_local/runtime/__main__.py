@@ -51,7 +51,7 @@ async def serve(settings: RuntimeSettings) -> None:
     )
     runtime = Runtime(
         parts=parts,
-        reader=EmulatorReader(settings),
+        reader=EmulatorReader(settings, restarted=roles.forget),
         cloudwatch=emulator_client(settings, "cloudwatch"),
         logs=partial(roles.client, service="logs"),
         authority=authority,

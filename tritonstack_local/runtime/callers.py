@@ -223,3 +223,8 @@ class Roles:
                 made = emulator_client(self._settings, service, read_timeout=timeout, keys=keys)
                 self._clients[role, service] = made
             return self._clients[role, service]
+
+    def forget(self) -> None:
+        """The local AWS was started anew: sessions of before are void, and the next client gets one of its own."""
+        with self._lock:
+            self._clients.clear()

@@ -6,7 +6,7 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -166,16 +166,21 @@ def ask_emulator(settings: RuntimeSettings, path: str, question: Any = None, *, 
 class EmulatorReader:
     """Reads what is deployed, and reports on deployments. Methods block; one thread at a time calls them."""
 
-    def __init__(self, settings: RuntimeSettings) -> None:
-        """Makes the client; calls nothing yet."""
+    def __init__(self, settings: RuntimeSettings, *, restarted: Callable[[], None] = lambda: None) -> None:
+        """Makes the client; calls nothing yet. ``restarted`` is called when another emulator answers than before."""
         self._settings = settings
         self._sagemaker = emulator_client(settings, "sagemaker")
+        self._restarted = restarted
+        self._instance: str | None = None
 
     def mark(self) -> str:
         """A mark that differs as soon as anything about the endpoints does; cheap to ask. Raises UnreachableError."""
         status, answer = ask_emulator(self._settings, "mark")
         if status != 200 or "mark" not in answer:
             raise UnreachableError(f"the emulator answered {status}, not with its mark: {answer}")
+        before, self._instance = self._instance, answer.get("instance")
+        if before not in (None, self._instance):
+            self._restarted()
         return str(answer["mark"])
 
     def endpoints(self) -> tuple[DeployedEndpoint, ...]:

@@ -19,6 +19,7 @@ from tests.tritonstack_local.container.conftest import write_files
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer, TritonFiles
 from tritonstack_local.container.container import free_port
+from tritonstack_local.container.isolation import Enclosure
 
 SETTINGS = ContainerSettings(environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}, multi_model=True, release="24.09")
 Files = dict[str, str | Path]
@@ -74,6 +75,25 @@ def test_a_server_is_not_reachable_from_loopback_has_nothing_of_its_callers_envi
         sagemaker = make_sagemaker(container)
         assert sagemaker.load("spaced", python_model()).status == 200
         assert sagemaker.invoke("spaced", raw=("FP32", [1, 3], [1, 2, 3])).outputs == {"x": [2.0, 3.0, 4.0]}
+
+
+def test_the_next_start_removes_the_shared_memory_of_a_container_whose_launcher_was_killed(
+    tmp_path: Path, *, make_sagemaker: Any, python_model: Callable[..., Files]
+) -> None:
+    container = TritonContainer.start(replace(SETTINGS, namespace=False), folder=tmp_path)
+    container.wait_ready(60)
+    assert make_sagemaker(container).load("plus", python_model()).status == 200
+    processes, launcher = family(container), container._enclosure._launcher
+    launcher.send_signal(signal.SIGSTOP)  # so that neither it nor the backend's processes can remove anything
+    for process in reversed(processes):
+        process.kill()
+    launcher.kill()
+    assert container.exited.result(GONE_SECONDS) == 128 + signal.SIGKILL
+    assert still_there(processes) == []
+    assert regions(container), "which nobody is left to remove"
+    with (tmp_path / "log").open("wb") as log:
+        Enclosure.open(mounts={}, log=log, namespace=False).close()
+    assert regions(container) == []
 
 
 @pytest.mark.parametrize("namespace", [True, False])

@@ -14,7 +14,15 @@ from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator.building import ENDLESS, alive, buildspec, endless_processes, make_project, start
 from tests.tritonstack_local.emulator.processing_jobs import STUBBORN, entrypoint_of, job_says, start_job
-from tests.tritonstack_local.emulator.running import PYTHON, REPOSITORY, Emulator, free_port, make_function, make_role
+from tests.tritonstack_local.emulator.running import (
+    PYTHON,
+    REPOSITORY,
+    Emulator,
+    free_port,
+    make_function,
+    make_role,
+    wait_until,
+)
 from tritonstack_local.emulator.clock import MOST_AHEAD_SECONDS, MOST_SECONDS, Clock
 
 FILLED_WHILE_READ = """
@@ -120,6 +128,28 @@ def test_sigterm_ends_the_emulator_its_lambdas_builds_jobs_and_its_temporary_fil
     assert emulator.stop() == 0
     assert not any(map(alive, processes))
     assert not any(emulator.temporary.iterdir())
+
+
+def test_the_next_start_ends_what_a_killed_emulator_started_and_removes_its_temporary_files(
+    tmp_path: Path, name: str
+) -> None:
+    killed = Emulator(tmp_path).wait_ready()
+    worker = _invoke(killed, name)["pid"]
+    make_role(killed)
+    make_project(killed, name, buildspec(ENDLESS))
+    of_build = endless_processes(killed, start(killed, name))
+    killed.process.kill()
+    killed.process.wait(timeout=30)
+    left = set(killed.temporary.iterdir())
+    assert left
+    assert any(map(alive, of_build))
+    again = Emulator(tmp_path).wait_ready()
+    try:
+        wait_until(lambda: [pid for pid in (worker, *of_build) if alive(pid)], lambda living: not living)
+        assert not left & set(again.temporary.iterdir())
+    finally:
+        again.stop()
+    assert not any(again.temporary.iterdir())
 
 
 def test_taken_port_ends_a_second_emulator(aws: Emulator, tmp_path: Path) -> None:

@@ -166,10 +166,12 @@ def test_a_client_of_a_role_signs_with_a_session_of_it(tmp_path: Path) -> None:
         client = roles.client(ROLE, "logs")
         client.create_log_group(logGroupName="g")
         assert client is roles.client(ROLE, "logs")
+        roles.forget()
+        assert client is not roles.client(ROLE, "logs"), "of an emulator that was started anew"
         assert client._get_credentials().get_frozen_credentials()[:3] == ("ASIA1", "s", "t")
         asked = "role=arn%3Aaws%3Aiam%3A%3A123456789012%3Arole%2Fexecution&service=sagemaker.amazonaws.com"
         assert seen[:2] == [f"GET /_tritonstack/iam/credentials?{asked}&session=SageMaker HTTP/1.1"] * 2
-        assert len(seen) == 3
+        assert len(seen) == 4
         off = replace(chosen, iam=False)
         administrator = Roles(Authority(off), off).client(ROLE, "logs")._get_credentials()
     assert administrator.access_key == "testing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,19 @@ def test_a_local_aws_that_does_not_answer_is_unreachable() -> None:
         reader().endpoints()
     with pytest.raises(UnreachableError):
         reader().report(endpoint="e", config="c", outcome="in_service")
+
+
+def test_another_emulator_behind_the_same_address_is_noticed_once() -> None:
+    noticed: list[str] = []
+    one = EmulatorReader(
+        RuntimeSettings(port=0, emulator_url="http://127.0.0.1:1", state=Path("unused")),
+        restarted=lambda: noticed.append("restarted"),
+    )
+    for instance, expected in (("a", 0), ("a", 0), ("b", 1), ("b", 1)):
+        with answering(f'{{"mark": "m", "instance": "{instance}"}}'.encode()) as (port, _):
+            one._settings = replace(one._settings, emulator_url=f"http://127.0.0.1:{port}")
+            assert one.mark() == "m"
+        assert len(noticed) == expected
 
 
 def test_weights_are_read_of_the_config_in_service_and_of_the_pending_one() -> None:
