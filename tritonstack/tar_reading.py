@@ -9,6 +9,7 @@ Source of the formats: POSIX.1-2017, pax, "pax Interchange Format"; GNU tar's ma
 
 from __future__ import annotations
 
+import gzip
 import re
 import tarfile
 import zlib
@@ -18,7 +19,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from isal import igzip, isal_zlib
+try:
+    from isal import igzip, isal_zlib
+
+    open_gzip: Callable[..., Any] = igzip.open
+    IsalError: Any = isal_zlib.error
+except ModuleNotFoundError:  # as in the environment of the local AWS's emulator, which unpacks nothing large
+    open_gzip, IsalError = gzip.open, zlib.error
 
 BLOCK = tarfile.BLOCKSIZE
 CHUNK = 1 << 20
@@ -31,8 +38,6 @@ _OF_A_MEMBER = ("path", "linkpath", "size")
 _LARGEST_SIZE = 1 << 62
 
 
-open_gzip: Callable[..., Any] = igzip.open
-IsalError: Any = isal_zlib.error
 DAMAGED = (zlib.error, IsalError, EOFError, OSError, ValueError, RecursionError, MemoryError)
 """What reading a damaged or hostile .tar.gz raises."""
 
