@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
+from tritonstack.errors import InputError
+from tritonstack.folder_files import is_fit_file, read_inside
 from tritonstack.foreign_text import parse_program
 
 UTILS = "triton_python_backend_utils"
@@ -46,9 +48,9 @@ def calls_of(paths: Iterable[Path], *, inside: str | None = None) -> frozenset[s
     found: set[str] = set()
     for path in paths:
         try:
-            content = path.read_bytes()
+            content = read_inside(path, path.parent)
             tree = parse_program(content) if UTILS.encode() in content else None
-        except (OSError, SyntaxError):
+        except (OSError, SyntaxError, InputError):
             continue  # the linter reports it
         if tree is None:
             continue
@@ -63,4 +65,7 @@ def calls_of(paths: Iterable[Path], *, inside: str | None = None) -> frozenset[s
 def programs_of(directory: Path) -> tuple[Path, ...]:
     """The Python files of the newest version of a Python model."""
     versions = [path for path in directory.glob("*") if path.is_dir() and path.name.isdigit()]
-    return tuple(sorted(max(versions, key=lambda path: int(path.name)).glob("**/*.py"))) if versions else ()
+    if not versions:
+        return ()
+    found = max(versions, key=lambda path: int(path.name)).glob("**/*.py")
+    return tuple(sorted(path for path in found if is_fit_file(path, directory)))

@@ -96,6 +96,7 @@ def _export(source: ArchiveSource, folder: Path) -> Export:
         what=f"export of {source.name}",
         report=print,
         python_path=REPOSITORY / "model_repos",
+        downloads=True,
     )
     return Export(folder=folder, report=json.loads((folder / "report.json").read_text()))
 
@@ -172,6 +173,7 @@ def test_published_weights_are_read_from_a_folder_laid_out_like_the_hub(
         what="a hub's folder",
         report=print,
         python_path=REPOSITORY / "model_repos",
+        downloads=True,
     )
     monkeypatch.setenv("TRITONSTACK_HUB_FOLDER", str(tmp_path / "hub"))
     made = _export(source, target)

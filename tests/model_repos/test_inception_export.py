@@ -75,6 +75,7 @@ def run(
         what="export",
         report=lines.append,
         python_path=REPOSITORY / "model_repos",
+        downloads=True,
     )
     return lines
 

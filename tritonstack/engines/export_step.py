@@ -16,6 +16,7 @@ from tritonclient.utils import triton_to_np_dtype
 from tritonstack.disk import link_or_copy
 from tritonstack.engines.trtexec import CALIBRATION, GRAPH, write_job
 from tritonstack.errors import Problem, WorkFailedError, refuse
+from tritonstack.folder_files import is_fit_file, open_inside
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, operators, read_graph
 from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report, run_script
@@ -55,7 +56,7 @@ def parts_of_graph(path: Path) -> dict[str, Path]:
     found = {path.name: path}
     for name in external_files(path):
         pure = PurePosixPath(name)
-        if not name or pure.is_absolute() or ".." in pure.parts or not (path.parent / pure).is_file():
+        if not name or pure.is_absolute() or ".." in pure.parts or not is_fit_file(path.parent / pure, path.parent):
             raise WorkFailedError(f"{path}: weights in {name!r}, which is no file beside the graph")
         found[str(pure)] = path.parent / pure
     return found
@@ -268,8 +269,8 @@ def quantisation_problems(engine: Engine, graph: Path, folder: Path) -> Iterator
     elif is_quantised and cache is not None:
         found = f"{cache}, which TensorRT ignores for a graph with {nodes}"
     elif not is_quantised and cache is not None:
-        with (folder / cache).open(encoding="utf-8", errors="replace") as lines:
-            first = lines.readline(100).strip()
+        with open_inside(folder / cache, folder) as lines:
+            first = lines.readline(100).decode("utf-8", "replace").strip()
         found = "" if first.endswith(CALIBRATOR) else f"{cache}, whose first line is {first!r}"
     elif not is_quantised and engine.precision == "int8":  # setTensorDynamicRange of sampleEngines.cpp
         found = f"none, and a graph without {nodes}: trtexec would give every tensor the same range"

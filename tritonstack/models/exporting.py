@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from tritonstack.aws_session import Session, code_of
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
+from tritonstack.folder_files import unfit, unfit_problem
 from tritonstack.foreign_text import parse_json
 from tritonstack.models.inputs import library_files, lock_digests, sha256_of, short_digest
 from tritonstack.models.manifest import ModelEntry, SampleEntry
@@ -252,16 +253,18 @@ def client_files(source: ArchiveSource, exported: Path | None) -> dict[str, Path
     """Name → file, for everything that clients need. Raises :class:`InputError` where the folder lacks one."""
     recipe = source.recipe
     files = {name: sample_file(source.folder, recipe, name, exported) for name in recipe.client_files}
-    problems = [
-        Problem(
-            file=str(source.folder / RECIPE),
-            field="client_files",
-            found=f"no file {name}",
-            allowed="files of the folder, or that an export makes",
-        )
-        for name, path in files.items()
-        if not path.is_file()
-    ]
+    problems = []
+    for name, path in files.items():
+        root = source.folder if path.is_relative_to(source.folder) else exported or source.folder
+        if found := unfit(path, root) or ("" if path.is_file() else "no such file"):
+            problems.append(
+                Problem(
+                    file=str(source.folder / RECIPE),
+                    field="client_files",
+                    found=f"{name}: {found}",
+                    allowed="files of the folder, or that an export makes",
+                )
+            )
     refuse(problems)
     return files
 
@@ -285,6 +288,8 @@ def sample_writer(source: ArchiveSource, model: ModelEntry) -> WriteSample:
         if recipe.sample.request in made or made & needed:
             return False
         files = {name: source.folder / name for name in needed}
+        reasons = {path: unfit(path, source.folder) for path in files.values()}
+        refuse([unfit_problem(path, source.folder, reason) for path, reason in reasons.items() if reason])
         sample = read_sample(source.folder, recipe, with_answer=False)
         return save_arrays(sample_arrays(source, sample, model=model, files=files), path)
 

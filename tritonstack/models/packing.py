@@ -18,6 +18,7 @@ from isal import isal_zlib
 
 from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
+from tritonstack.folder_files import unfit
 from tritonstack.models.source import is_junk
 
 # A container unpacks its archive at every cold start. Weights hardly compress, and deflate's *stored* blocks (5 bytes
@@ -267,15 +268,7 @@ def _collect(root: Path, folder: Path, prefix: str, found: list[_Entry], problem
 
 def _unfit(root: Path, path: Path, item: os.DirEntry[str]) -> str:
     """Why something cannot be packed, or nothing."""
-    if item.is_symlink():
-        try:
-            real = path.resolve(strict=True)
-        except (OSError, RuntimeError):
-            return f"a link that leads nowhere, {path.readlink()}"
-        if not real.is_relative_to(root.resolve()):
-            return f"a link that leads outside, {path.readlink()}"
-        if real.is_dir() and path.parent.resolve().is_relative_to(real):
-            return f"a link to a folder that contains it, {path.readlink()}"
-    if not (item.is_file() or item.is_dir()):
-        return "neither a file nor a folder"
-    return ""
+    found = unfit(path, root)
+    if not found and item.is_symlink() and path.is_dir() and path.parent.resolve().is_relative_to(path.resolve()):
+        return f"a link to a folder that contains it, {path.readlink()}"
+    return found

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from tritonstack.adapters import Adapters, Answers, ClosedModel, InsidePath, Name
 from tritonstack.config.yaml_loader import load_yaml
 from tritonstack.errors import InputError, Problem
+from tritonstack.folder_files import unfit, unfit_problem
 from tritonstack.models.runtime_options import Engine, OnnxRuntimeOptions
 from tritonstack.naming import NAME_PATTERN
 
@@ -290,6 +291,8 @@ def read_recipe(folder: Path) -> Recipe:
     path = folder / RECIPE
     if not path.exists():
         raise InputError([_no_recipe(folder)])
+    if found := unfit(path, folder):
+        raise InputError([unfit_problem(path, folder, found)])
     return load_yaml(path, Recipe)
 
 

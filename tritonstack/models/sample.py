@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, Problem, WorkFailedError, collecting, refuse
+from tritonstack.folder_files import read_inside
 from tritonstack.foreign_text import parse_json
 from tritonstack.local_aws import installed, require_package
 from tritonstack.models.manifest import ModelEntry, SampleEntry
@@ -44,7 +45,8 @@ def read_sample(folder: Path, recipe: Recipe, exported: Path | None = None, *, w
     """
     problems: list[Problem] = []
     answer = sample_file(folder, recipe, recipe.sample.answer, exported)
-    expected = _tensors(answer, "outputs", problems) if with_answer else {}
+    root = folder if answer.is_relative_to(folder) else exported or folder
+    expected = _tensors(answer, root, "outputs", problems) if with_answer else {}
     given = _read_request(folder, recipe, exported, problems)
     refuse(problems)
     return SampleEntry(
@@ -55,10 +57,11 @@ def read_sample(folder: Path, recipe: Recipe, exported: Path | None = None, *, w
 def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems: list[Problem]) -> dict[str, Any]:
     """The fields of a :class:`SampleEntry` that hold the request."""
     request = sample_file(folder, recipe, recipe.sample.request, exported)
+    root = folder if request.is_relative_to(folder) else exported or folder
     suffix = request.suffix.lower()
     if suffix == ".json":
-        return {"body": _tensors(request, "inputs", problems)}
-    content = _read(request, problems)
+        return {"body": _tensors(request, root, "inputs", problems)}
+    content = _read(request, root, problems)
     kind: Literal["image", "text"] = "image" if suffix in _IMAGES else "text"
     adapter = recipe.adapters.of(kind)
     if adapter is None:
@@ -143,9 +146,9 @@ def _flatten(data: Any) -> list[Any]:
     return flat
 
 
-def _tensors(path: Path, key: str, problems: list[Problem]) -> dict[str, Any]:
+def _tensors(path: Path, root: Path, key: str, problems: list[Problem]) -> dict[str, Any]:
     """A KServe body's ``inputs`` or ``outputs``, checked field by field."""
-    content = _read(path, problems)
+    content = _read(path, root, problems)
     if content is None:
         return {}
     allowed = f'{{"{key}": [{{"name", "datatype", "shape", "data"}}, …]}}'
@@ -191,9 +194,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 64)
 
 
-def _read(path: Path, problems: list[Problem]) -> bytes | None:
+LARGEST_SAMPLE = 1 << 30
+"""Bytes of a sample's file: a request of half precision in JSON is larger than the 25 MB that are sent."""
+
+
+def _read(path: Path, root: Path, problems: list[Problem]) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_inside(path, root, most=LARGEST_SAMPLE)
+    except InputError as error:
+        problems += error.problems
+        return None
     except OSError as error:
         problems.append(Problem(file=str(path), found=error.strerror or str(error), allowed="a file that can be read"))
         return None

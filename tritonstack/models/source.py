@@ -12,6 +12,7 @@ from typing import Any
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem, refuse
+from tritonstack.folder_files import text_inside, unfit, unfit_problem
 from tritonstack.local_aws import require_package
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.model_config import ConfigFile, ModelConfig, merge_configs, read_config, with_name
@@ -30,14 +31,50 @@ def is_junk(name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in JUNK)
 
 
-def files_below(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Every file below ``folder`` but junk, as (relative name with forward slashes, path), sorted by the name."""
-    found: list[tuple[str, Path]] = []
-    for current, directories, files in os.walk(folder):
-        directories[:] = [name for name in directories if not is_junk(name)]
-        paths = [Path(current) / name for name in files if not is_junk(name)]
-        found += [(path.relative_to(folder).as_posix(), path) for path in paths]
+def files_below(folder: Path, *, within: Path | None = None) -> Iterator[tuple[str, Path]]:
+    """Every file below ``folder`` but junk, as (relative name with forward slashes, path), sorted by the name.
+
+    Raises :class:`InputError` with all that is no regular file inside ``within``, the folder itself where it is None:
+    see :mod:`tritonstack.folder_files`.
+    """
+    listed = tuple(listed_below(folder, within=within))
+    root = within or folder
+    refuse([unfit_problem(path, root, reason) for _, path, reason in listed if reason])
+    yield from ((name, path) for name, path, _ in listed)
+
+
+def listed_below(folder: Path, *, within: Path | None = None) -> Iterator[tuple[str, Path, str]]:
+    """The same with why each is unfit, empty where it is not; links to folders inside are followed."""
+    root = within or folder
+    found: list[tuple[str, Path, str]] = []
+    waiting = [folder]
+    while waiting:
+        current = waiting.pop()
+        try:
+            entries = list(os.scandir(current))
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # there is none, or it is gone in between
+        except PermissionError as error:
+            found.append((current.relative_to(folder).as_posix(), current, str(error.strerror)))
+            continue
+        for entry in entries:
+            path = Path(entry.path)
+            if is_junk(entry.name):
+                continue
+            reason = unfit(path, root)
+            if reason or not entry.is_dir():
+                found.append((path.relative_to(folder).as_posix(), path, reason))
+            elif not (entry.is_symlink() and _contains(path, current)):
+                waiting.append(path)
+            else:
+                reason = f"a link to a folder that contains it, {path.readlink()}"
+                found.append((path.relative_to(folder).as_posix(), path, reason))
     yield from sorted(found)
+
+
+def _contains(link: Path, current: Path) -> bool:
+    """Whether a link in ``current`` leads to a folder on the way there, so that following it would not end."""
+    return Path(os.path.realpath(current)).is_relative_to(os.path.realpath(link))
 
 
 def model_directories(folder: Path) -> tuple[Path, ...]:
@@ -146,9 +183,7 @@ class ArchiveSource:
         return tuple(self._own(directory) for directory in model_directories(self.folder))
 
     def _own(self, directory: Path) -> OwnModel:
-        config = ConfigFile(
-            file=str(directory / CONFIG), text=(directory / CONFIG).read_text(encoding="utf-8", errors="replace")
-        )
+        config = ConfigFile(file=str(directory / CONFIG), text=text_inside(directory / CONFIG, self.folder))
         if directory.name != self.directory:
             return OwnModel(name=directory.name, directory=directory, config=config.text)
         text = merge_configs(config, self._read_fragments())
@@ -162,7 +197,7 @@ class ArchiveSource:
         for index, name in enumerate(self.fragments):
             path = self.folder / name
             try:
-                found.append(ConfigFile(file=str(path), text=path.read_text(encoding="utf-8", errors="replace")))
+                found.append(ConfigFile(file=str(path), text=text_inside(path, self.folder)))
             except OSError as error:
                 place = f"overlays.{self.overlay}.config[{index}]"
                 reason = f"{name}: {error.strerror or error}"
@@ -234,7 +269,7 @@ def contents_of(source: ArchiveSource) -> ArchiveContents:
         for name in used.models:
             config = source.folder.parent / used.folder / name / CONFIG
             if config.is_file():
-                texts[name] = config.read_text(encoding="utf-8", errors="replace")
+                texts[name] = text_inside(config, source.folder.parent / used.folder)
                 directories[name] = config.parent
     configs = {name: read_config(texts[name]) for name in sorted(texts)}
     return ArchiveContents(
@@ -319,7 +354,7 @@ def tensorrt_models(repository: Path) -> tuple[TensorrtModel, ...]:
     """The TensorRT models of a repository, sorted by name."""
     found = []
     for directory in model_directories(repository):
-        config = read_config((directory / CONFIG).read_text(encoding="utf-8", errors="replace"))
+        config = read_config(text_inside(directory / CONFIG, repository))
         if config.backend == TENSORRT:
             versions = sorted(
                 (path for path in directory.iterdir() if _is_version(path)), key=lambda path: int(path.name)

@@ -102,10 +102,12 @@ def _add(model: OwnModel, *, exported: Path | None, left_out: Collection[str], t
     place.mkdir()
     directory = model.directory
     found = {
-        name: path for name, path in files_below(directory) if f"{directory.name}/{name}" not in left_out
+        name: path
+        for name, path in files_below(directory, within=directory.parent)
+        if f"{directory.name}/{name}" not in left_out
     }  # what an earlier export left in the folder is not what this one made
     if exported is not None and (exported / directory.name).is_dir():
-        found |= dict(files_below(exported / directory.name))
+        found |= dict(files_below(exported / directory.name, within=exported))
     for name, path in found.items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         if name == CONFIG and model.config != path.read_text(encoding="utf-8", errors="replace"):

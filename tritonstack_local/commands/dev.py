@@ -29,7 +29,7 @@ from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.publish import BuiltArchive, publish_archives
 from tritonstack.models.sample import compare_answer, to_tensors
-from tritonstack.models.source import ArchiveSource, files_below, lacks_plan, target_of
+from tritonstack.models.source import ArchiveSource, lacks_plan, listed_below, target_of
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import LocalPaths, environment_file
 from tritonstack.releases.records import DeployedSet, deployed_set, read_record, write_record
@@ -103,7 +103,7 @@ def _shown(error: Exception) -> str:
 def stamps_of(file: Path, repositories: Path) -> Stamps:
     """Each file that is watched → its time of modification and its size; what editors leave behind is not watched."""
     found: dict[Path, tuple[int, int]] = {}
-    for path in (file, *(path for _, path in files_below(repositories))):
+    for path in (file, *(path for _, path, _ in listed_below(repositories))):
         try:
             status = path.stat()
         except OSError:

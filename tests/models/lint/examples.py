@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tarfile
 import zipfile
@@ -27,7 +28,8 @@ from tritonstack.models.lint.view import Target
 #
 # A block's language is the kind of content: ``onnx-graph`` (YAML, from which a test makes an ONNX file), ``size``
 # (bytes of a sparse file), ``tar.gz`` (names of empty files in an archive), ``link`` (the target of a symbolic link),
-# ``torchscript`` (version and expression), ``dali-pipeline`` (operators), anything else: the text itself.
+# ``pipe`` (a named one), ``torchscript`` (version and expression), ``dali-pipeline`` (operators), anything else:
+# the text itself.
 
 
 _HEAD = re.compile(r"^`(?P<path>[^`]+)`(?P<how>|, added|, instead of `(?P<old>[^`]+)`):$")
@@ -163,6 +165,8 @@ def _write(path: Path, file: ExampleFile) -> None:
         with tarfile.open(path, "w:gz") as archive:
             for name in file.text.split():
                 archive.addfile(tarfile.TarInfo(name))
+    elif file.language == "pipe":
+        os.mkfifo(path)
     elif file.language == "link":
         path.symlink_to(file.text.strip())
     elif file.language == "onnx-graph":

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
+from tritonstack.folder_files import unfit, unfit_problem
 from tritonstack.foreign_text import LARGEST_PROGRAM, parse_json, parse_program
 from tritonstack.models.adding.additions import (
     SUPPORTED,
@@ -207,6 +208,8 @@ def _wrong_weights(path: Path, names: Sequence[str]) -> Iterator[Problem]:
             advice = "save it again: onnx.save_model(…, save_as_external_data=True, location='weights.bin')"
             found = f"weights in {name}, outside the graph's folder"
             yield Problem(file=str(path), found=found, allowed="files beside the graph", advice=advice)
+        elif reason := unfit(path.parent / name, path.parent):
+            yield unfit_problem(path.parent / name, path.parent, reason)
         elif not (path.parent / name).is_file():
             found, allowed = f"weights in {name}, which is not there", f"the file {path.parent / name}"
             yield Problem(file=str(path), found=found, allowed=allowed, advice="copy it beside the graph")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, collecting, listing, refuse
+from tritonstack.folder_files import text_inside
 from tritonstack.models.adding.additions import (
     PLAN,
     SUPPORTED,
@@ -27,7 +28,7 @@ from tritonstack.models.model_config import Tensor
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.recipe import KIND_BACKENDS, Dependency
 from tritonstack.models.sample import ENVIRONMENT
-from tritonstack.models.source import CONFIG, TENSORRT, files_below
+from tritonstack.models.source import CONFIG, TENSORRT, files_below, listed_below
 
 KINDS = {backend: kind for kind, backend in KIND_BACKENDS.items()}
 COMPLETED = "# Completed by tritonstack add, as Triton does when it loads the model."
@@ -65,7 +66,7 @@ def repository_additions(folder: Path, options: AddOptions, *, given: Path, name
 def _view(folder: Path, name: str) -> RepositoryView:
     """The models of a folder: of itself where it is one, else of its sub-folders."""
     for _ in range(_MOST_LEVELS):
-        own = view_model(folder, ())
+        own = view_model(folder, (), root=folder)
         if _is_model(own):
             return RepositoryView(root=folder, recipe=None, addressed=None, models={own.config.name or name: own})
         view = view_repository(folder, addressed=None)
@@ -84,7 +85,7 @@ def _is_model(model: ModelView) -> bool:
 
 def _no_model(folder: Path, given: Path) -> Problem:
     """What is there instead of a model, and what of it can be added."""
-    files = [name for name, _ in files_below(folder)]
+    files = [name for name, _, _ in listed_below(folder)]
     graphs = [name for name in files if name.endswith((".onnx", ".pt"))]
     advice = f"tritonstack add {given / graphs[0]} --name NAME" if graphs and folder == given else ""
     found = f"no Triton model: {listing(files, none='no file')}"
@@ -117,8 +118,8 @@ def _used(name: str, view: RepositoryView) -> list[str]:
         return [each for each in called if each in view.models]
     if model.backend != "python":
         return []
-    programs = [model.directory / each for each in model.files if each.endswith(".py")]
-    texts = [path.read_text(encoding="utf-8", errors="replace") for path in programs if path.is_file()]
+    programs = [model.on_disk(each) for each in model.files if each.endswith(".py")]
+    texts = [text_inside(path, view.root) for path in programs if path is not None]
     quotes = {each for text in texts for each in re.findall(r"model_name\s*=\s*[\"']([^\"']+)[\"']", text)}
     return sorted(quotes & view.models.keys() - {name})
 
@@ -149,9 +150,9 @@ def _addition(
         if model.backend == TENSORRT and "1/model.onnx" not in model.files:
             found, advice = PLAN
             problems.append(Problem(file=str(model.directory), found=found, allowed=SUPPORTED, advice=advice))
-        files = {file: path for file, path in files_below(model.directory) if file != CONFIG}
-        gone = [path for path in files.values() if not path.is_file()]
-        problems += [Problem(file=str(path), found="a link to nothing", allowed="a file") for path in gone]
+        files: dict[str, Path] = {}
+        with collecting(problems):  # links that lead outside, pipes: copied they would be somebody's files
+            files = {file: path for file, path in files_below(model.directory, within=view.root) if file != CONFIG}
         models.append(TritonModel(name=name, config=text, files=files))
     main = view.models[addressed]
     if not main.backend and main.is_readable:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tritonstack.catalogue import TritonRelease, load_catalogue, model_formats, release_order
 from tritonstack.errors import listing
+from tritonstack.folder_files import read_inside, unfit
 from tritonstack.models.lint.completion import promised_graph
 from tritonstack.models.lint.onnx_graph import OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.registry import Finding
@@ -110,13 +111,15 @@ def check_formats(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         return
     backend = model.backend
     for version in model.served_versions:
-        folder = model.directory / version
+        path = model.directory / version / model.model_file
+        if unfit(path, model.root):
+            continue  # another rule's matter
         if backend == "onnxruntime":
-            yield from _onnx(view, model, folder / model.model_file, release)
+            yield from _onnx(view, model, path, release)
         elif backend == "pytorch":
-            yield from _torchscript(folder / model.model_file, release)
+            yield from _torchscript(path, release)
         elif backend == "dali":
-            yield from _dali(folder / model.model_file, release)
+            yield from _dali(path, model.root, release)
 
 
 def _onnx(view: RepositoryView, model: ModelView, path: Path, release: TritonRelease) -> Iterator[Finding]:
@@ -169,7 +172,7 @@ def _torchscript(path: Path, release: TritonRelease) -> Iterator[Finding]:
         yield Finding(file=path, rule="torchscript-operator", found=found, allowed="what the release's PyTorch has")
 
 
-def _dali(path: Path, release: TritonRelease) -> Iterator[Finding]:
+def _dali(path: Path, root: Path, release: TritonRelease) -> Iterator[Finding]:
     script = path.with_name("dali.py")
     if not path.is_file():
         if script.is_file() and release.at_least(NO_AUTOSERIALIZE_FROM):
@@ -178,7 +181,7 @@ def _dali(path: Path, release: TritonRelease) -> Iterator[Finding]:
             yield Finding(file=script, rule="dali-autoserialize", found=found, allowed=allowed)
         return
     try:
-        lacking = model_formats.beyond_dali(path.read_bytes())
+        lacking = model_formats.beyond_dali(read_inside(path, root))
     except model_formats.FormatError:
         return
     if lacking:

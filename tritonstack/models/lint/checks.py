@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, refuse
+from tritonstack.folder_files import text_inside
 from tritonstack.models.lint.backend import check_backend, check_formats
 from tritonstack.models.lint.config import check_name, check_parameters, check_syntax
 from tritonstack.models.lint.engine import check_engine
@@ -17,7 +18,7 @@ from tritonstack.models.lint.instances import (
     check_response_cache,
     check_size,
 )
-from tritonstack.models.lint.layout import check_files, check_layout, check_recipe, check_versions
+from tritonstack.models.lint.layout import check_files, check_inside, check_layout, check_recipe, check_versions
 from tritonstack.models.lint.onnx import check_graph
 from tritonstack.models.lint.onnxruntime import check_onnxruntime
 from tritonstack.models.lint.python_model import check_calls, check_execution, check_program
@@ -41,6 +42,7 @@ from tritonstack.models.source import CONFIG, ArchiveSource, archives_of
 ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
     check_recipe,
     check_layout,
+    check_inside,
     check_files,
     check_ensembles,
     check_calls,
@@ -168,7 +170,7 @@ def _placed(finding: Finding, source: ArchiveSource, view: RepositoryView) -> Fi
     fragments = [source.folder / name for name in reversed(source.fragments)]
     before = [field.name for field in _fields(view.models[source.model].text) if field.line <= finding.line]
     for file in [*fragments, merged] if before else ():
-        fields = _fields(file.read_text(encoding="utf-8", errors="replace"))
+        fields = _fields(text_inside(file, source.folder))
         if lines := [field.line for field in fields if field.name == before[-1]]:
             line = lines[min(before.count(before[-1]), len(lines)) - 1]
             return dataclasses.replace(finding, file=file, line=line, column=0)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonstack.errors import InputError
+from tritonstack.folder_files import unfit
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field
 from tritonstack.models.model_config import Node
@@ -106,12 +107,30 @@ STRAY = (
 """What notebooks, version control, editors and file managers leave behind."""
 
 
+def check_inside(view: RepositoryView) -> Iterator[Finding]:
+    """Links that lead out of the folder, or nowhere, and what is no file: nothing of them is read, copied or packed.
+
+    Of a model folder with a recipe a model's links stay inside the model, which is packed by itself.
+    """
+    models = {path.name: path for path in model_directories(view.root)} if view.recipe else {}
+    for current, directories, names in os.walk(view.root):
+        for name in sorted([*directories, *names]):
+            path = Path(current) / name
+            of_model = models.get(path.relative_to(view.root).parts[0])
+            root = view.root if of_model in (None, path) else of_model
+            found = "" if is_junk(name) else unfit(path, root or view.root)
+            if found:
+                yield Finding(file=path, rule="link-outside" if path.is_symlink() else "not-a-file", found=found)
+        directories[:] = [name for name in directories if not _is_stray(name) and not is_junk(name)]
+
+
 def check_files(view: RepositoryView) -> Iterator[Finding]:
-    """What something left behind, and links that lead out of the archive: in all that is packed.
+    """What something left behind, in all that is packed.
 
     Of a model folder with a recipe the models are packed, of any other repository everything.
     """
-    for root in model_directories(view.root) if view.recipe else (view.root,):
+    roots = model_directories(view.root) if view.recipe else (view.root,)
+    for root in (each for each in roots if not unfit(each, view.root)):
         for current, directories, names in os.walk(root):
             for name in sorted([*directories, *names]):
                 path = Path(current) / name
@@ -119,8 +138,6 @@ def check_files(view: RepositoryView) -> Iterator[Finding]:
                     rule = "notebook-checkpoints" if name == ".ipynb_checkpoints" else "stray-file"
                     found = "what a notebook, an editor or version control left behind"
                     yield Finding(file=path, rule=rule, found=found)
-                elif path.is_symlink() and not (path.exists() and path.resolve().is_relative_to(root.resolve())):
-                    yield Finding(file=path, rule="link-outside", found=f"a link to {path.readlink()}")
             directories[:] = [name for name in directories if not _is_stray(name)]
 
 

@@ -24,6 +24,9 @@ _TEXT_BYTES = 1 << 16
 _MODEL_IR, _MODEL_OPSETS, _MODEL_GRAPH = 1, 8, 7
 _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 1, 5, 11, 12, 15
 _NODE_OPERATOR, _TENSOR_NAME, _TENSOR_EXTERNAL, _SPARSE_VALUES = 4, 8, 13, 1
+_MODEL_FUNCTIONS, _FUNCTION_NODE, _NODE_ATTRIBUTE, _SPARSE_TENSORS = 25, 7, 5, (1, 2)
+_ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = (5, 10), (6, 11), (22, 23)
+_MOST_GRAPHS = 50
 _KINDS = {4: "sequence", 5: "map", 7: "opaque value", 8: "sparse tensor", 9: "optional value"}
 """Field of a TypeProto that is no tensor's → what it stands for."""
 
@@ -95,13 +98,57 @@ def read_graph(path: Path) -> OnnxGraph:
 
 
 def external_files(path: Path) -> tuple[str, ...]:
-    """The files that a graph keeps the values of its initialisers in, as it names them: paths from its own folder.
+    """The files that a graph keeps values in, as it names them: paths from its own folder, each once.
 
-    Raises :class:`OnnxError`.
+    Of initialisers, sparse ones, and tensors among the attributes of nodes, those of graphs in control flow and of
+    functions included. Raises :class:`OnnxError`.
     """
     with path.open("rb") as stream:
-        weights = _of_graphs(stream, _GRAPH_INITIALIZER)
-        return tuple(dict.fromkeys(name for tensor in weights for name in _locations(stream, tensor)))
+        found: dict[str, None] = {}
+        for part in _fields(stream, 0, os.fstat(stream.fileno()).st_size):
+            if part.is_message and part.number == _MODEL_GRAPH:
+                found |= dict.fromkeys(_external_of_graph(stream, part, 0))
+            elif part.is_message and part.number == _MODEL_FUNCTIONS:
+                nodes = (each for each in _fields(stream, part.start, part.end) if each.number == _FUNCTION_NODE)
+                found |= dict.fromkeys(name for node in nodes for name in _external_of_node(stream, node, 0))
+        return tuple(found)
+
+
+def _external_of_graph(stream: BinaryIO, graph: _Field, depth: int) -> Iterator[str]:
+    if depth > _MOST_GRAPHS:
+        raise OnnxError(f"graphs nested more than {_MOST_GRAPHS} deep")
+    for field in _fields(stream, graph.start, graph.end):
+        if not field.is_message:
+            continue
+        if field.number == _GRAPH_INITIALIZER:
+            yield from _locations(stream, field)
+        elif field.number == _GRAPH_SPARSE:
+            yield from _external_of_sparse(stream, field)
+        elif field.number == _GRAPH_NODE:
+            yield from _external_of_node(stream, field, depth)
+
+
+def _external_of_sparse(stream: BinaryIO, sparse: _Field) -> Iterator[str]:
+    for field in _fields(stream, sparse.start, sparse.end):
+        if field.is_message and field.number in _SPARSE_TENSORS:
+            yield from _locations(stream, field)
+
+
+def _external_of_node(stream: BinaryIO, node: _Field, depth: int) -> Iterator[str]:
+    if not node.is_message:
+        return
+    for attribute in _fields(stream, node.start, node.end):
+        if attribute.number != _NODE_ATTRIBUTE or not attribute.is_message:
+            continue
+        for field in _fields(stream, attribute.start, attribute.end):
+            if not field.is_message:
+                continue
+            if field.number in _ATTRIBUTE_TENSORS:
+                yield from _locations(stream, field)
+            elif field.number in _ATTRIBUTE_SPARSE:
+                yield from _external_of_sparse(stream, field)
+            elif field.number in _ATTRIBUTE_GRAPHS:
+                yield from _external_of_graph(stream, field, depth + 1)
 
 
 def operators(path: Path) -> frozenset[str]:

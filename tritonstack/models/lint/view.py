@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
 from tritonstack.errors import Problem, listing, nearest, refuse
+from tritonstack.folder_files import is_fit_file, text_inside
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.model_config import ModelConfig, Node, read_config
 from tritonstack.models.recipe import RECIPE, Recipe, read_recipe
-from tritonstack.models.source import CONFIG, called_models, files_below, is_junk, model_directories
+from tritonstack.models.source import CONFIG, called_models, is_junk, listed_below, model_directories
 
 if TYPE_CHECKING:
     from tritonstack.config import Endpoint
@@ -140,6 +141,7 @@ class ModelView:
     config: ModelConfig
     files: frozenset[str]
     folders: frozenset[str]
+    root: Path  # nothing outside of it is read
 
     @property
     def directory(self) -> Path:
@@ -206,9 +208,9 @@ class ModelView:
         return self.config.max_batch_size > 0
 
     def on_disk(self, name: str) -> Path | None:
-        """The path of a file of the directory, or None where it is not there (yet)."""
+        """The path of a file of the directory, or None where it is not there (yet), or is no file inside the root."""
         path = self.directory / name
-        return path if path.is_file() else None
+        return path if is_fit_file(path, self.root) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,12 +301,16 @@ def produced_below(recipe: Recipe, model: str) -> list[str]:
     return [name.removeprefix(f"{model}/") for name in names if name.startswith(f"{model}/")]
 
 
-def view_model(directory: Path, produced: Iterable[str]) -> ModelView:
-    """One model's directory; ``produced``: what an export makes below it."""
-    files = {name for name, _ in files_below(directory)} | set(produced)
+def view_model(directory: Path, produced: Iterable[str], *, root: Path | None = None) -> ModelView:
+    """One model's directory; ``produced``: what an export makes below it.
+
+    ``root``: the folder outside of which nothing is read, else the one that the directory lies in.
+    """
+    root = root or directory.parent
+    files = {name for name, _, _ in listed_below(directory, within=root)} | set(produced)
     there = {path.name for path in directory.iterdir() if path.is_dir() and not is_junk(path.name)}
     file = directory / CONFIG
-    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    text = text_inside(file, root) if is_fit_file(file, root) else ""
     return ModelView(
         name=directory.name,
         file=file,
@@ -312,6 +318,7 @@ def view_model(directory: Path, produced: Iterable[str]) -> ModelView:
         config=read_config(text),
         files=frozenset(files),
         folders=frozenset(there | {PurePosixPath(name).parts[0] for name in files if "/" in name}),
+        root=root,
     )
 
 
