@@ -169,7 +169,7 @@ DENIED: dict[str, tuple[str, str, dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize(("service", "operation", "request_", "code", "message"), DENIED.values(), ids=DENIED)
 def test_a_right_that_this_update_gave_may_take_a_minute_and_one_that_is_missing_fails_after_it(
-    service: str, operation: str, request_: dict[str, Any], code: str, message: str, monkeypatch: pytest.MonkeyPatch
+    *, service: str, operation: str, request_: dict[str, Any], code: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = ThrottledAws(code, 400, times=10, message=message)
     getattr(late.install(monkeypatch)(service), operation)(**request_)
