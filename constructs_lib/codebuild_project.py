@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -31,6 +32,7 @@ from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
 from tritonstack.config.builds import QUEUE_MINUTES, BuildSettings, HubSettings
 from tritonstack.config.load_test import BenchBuildSettings
+from tritonstack.disk import temporary_folder
 from tritonstack.paths import CARRIED, LIBRARY, repository_path
 
 
@@ -123,7 +125,7 @@ def _below(folder: Path, name: str) -> dict[str, Path]:
 def _gathered(models: Path | None) -> tuple[str, str]:
     """A folder with the files, which goes with the process, and the SHA-256 of what they are called and contain."""
     digest = hashlib.sha256()
-    folder = Path(_temporary().name, hashlib.sha256(str(models).encode()).hexdigest()[:16])
+    folder = _temporary() / hashlib.sha256(str(models).encode()).hexdigest()[:16]
     for name, path in source_files(models):
         content = path.read_bytes()
         digest.update(f"{name}\n{len(content)}\n".encode() + content)
@@ -134,8 +136,11 @@ def _gathered(models: Path | None) -> tuple[str, str]:
 
 
 @functools.cache
-def _temporary() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="build-source-")
+def _temporary() -> Path:
+    """A folder that goes with this process, or, where it is killed, with the next."""
+    held = ExitStack()
+    atexit.register(held.close)
+    return held.enter_context(temporary_folder("build-source"))
 
 
 def acknowledge_role_paths(stack: cdk.Stack) -> None:

@@ -6,10 +6,13 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+from tritonstack.errors import WorkFailedError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """No space, a quota that is used up, a file larger than the process may write (``ulimit -f``)."""
@@ -60,7 +63,7 @@ def partial_folder(parent: Path, *, name: str) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     with _locked(parent):  # so that no process takes a folder for abandoned between its making and its locking
         for folder in parent.glob(f"*{_MARK}*"):
-            with suppress(FileNotFoundError, BlockingIOError), _locked(folder, wait=False):
+            with suppress(FileNotFoundError, NotADirectoryError, BlockingIOError), _locked(folder, wait=False):
                 shutil.rmtree(folder, ignore_errors=True)
         made = Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}{_MARK}"))
         held = os.open(made, os.O_RDONLY)
@@ -71,6 +74,37 @@ def partial_folder(parent: Path, *, name: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(made, ignore_errors=True)
         os.close(held)
+
+
+@contextmanager
+def temporary_folder(name: str) -> Iterator[Path]:
+    """A new folder for temporary files until the block ends, as of :func:`partial_folder`.
+
+    Unlike those of ``tempfile``, what a killed process left is removed by the next one. They lie in a folder of the
+    user's own below the system's for temporary files, so that nothing of another program is looked at.
+
+    Raises WorkFailedError: the user's folder belongs to another user, or others may write into it.
+    """
+    own = Path(tempfile.gettempdir(), f"tritonstack-{os.getuid()}")
+    try:
+        with ExitStack() as held:
+            yield _entered(held, own, name=name)
+    finally:
+        with suppress(OSError):  # another process has its folder there
+            own.rmdir()
+
+
+def _entered(held: ExitStack, own: Path, *, name: str) -> Path:
+    while True:
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = own.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+            raise WorkFailedError(
+                f"{own}: not a folder of your own that others cannot write into, which temporary files need; remove "
+                "it, or set TMPDIR to a folder of your own, then run the same command again"
+            )
+        with suppress(FileNotFoundError):  # the last process that used it removed it just now
+            return held.enter_context(partial_folder(own, name=name))
 
 
 @contextmanager

@@ -167,19 +167,20 @@ DENIED: dict[str, tuple[str, str, dict[str, Any], str, str]] = {
 """Service, operation, request, error code and message, where a policy is not in force yet."""
 
 
-@pytest.mark.parametrize(("service", "operation", "request_", "code", "message"), DENIED.values(), ids=DENIED)
+@pytest.mark.parametrize("case", DENIED.values(), ids=DENIED)
 def test_a_right_that_this_update_gave_may_take_a_minute_and_one_that_is_missing_fails_after_it(
-    *, service: str, operation: str, request_: dict[str, Any], code: str, message: str, monkeypatch: pytest.MonkeyPatch
+    case: tuple[str, str, dict[str, Any], str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    service, operation, request, code, message = case
     late = ThrottledAws(code, 400, times=10, message=message)
-    getattr(late.install(monkeypatch)(service), operation)(**request_)
+    getattr(late.install(monkeypatch)(service), operation)(**request)
     assert late.times == -1
 
     never = ThrottledAws(code, 400, times=float("inf"), message=message)
     client = never.install(monkeypatch)(service)
     for _ in range(3):  # a minute for all requests of a client, so that many of them do not use the run up
         with pytest.raises(ClientError, match=code):
-            getattr(client, operation)(**request_)
+            getattr(client, operation)(**request)
     assert never.slept == clients.DENIED_SECONDS
 
 

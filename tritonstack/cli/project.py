@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import click
 
 from tritonstack.cli.root import GROUPS
+from tritonstack.disk import temporary_folder
 from tritonstack.errors import Problem, refuse
 from tritonstack.extensions import extensions
 from tritonstack.paths import CHECKOUT, link_to, machine_folder, repository_path
@@ -182,12 +182,12 @@ def snapshots_command() -> None:
 
     root = machine_folder()
     made = {}
-    with tempfile.TemporaryDirectory(prefix="snapshots-") as name:
-        synthesise(root, Path(name) / FOLDER)
-        made[FOLDER] = read_assembly(Path(name) / FOLDER)
+    with temporary_folder("snapshots") as temporary:
+        synthesise(root, temporary / FOLDER)
+        made[FOLDER] = read_assembly(temporary / FOLDER)
         if (root / PIPELINE_FILE).is_file():
-            synthesise(root, Path(name) / PIPELINE_FOLDER, context=PIPELINE_CONTEXT)
-            made[PIPELINE_FOLDER] = added_by_pipeline(read_assembly(Path(name) / PIPELINE_FOLDER))
+            synthesise(root, temporary / PIPELINE_FOLDER, context=PIPELINE_CONTEXT)
+            made[PIPELINE_FOLDER] = added_by_pipeline(read_assembly(temporary / PIPELINE_FOLDER))
     for folder, snapshots in made.items():
         touched = write_snapshots(snapshots, root / folder)
         for path in touched:

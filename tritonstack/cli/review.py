@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import click
 from tritonstack.cli.conventions import environment_option, json_option, print_json, result_console
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.config.pipeline import PIPELINE_FILE
+from tritonstack.disk import temporary_folder
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.paths import project_folder, write_text
 from tritonstack.review.assembly import read_assembly, synthesise
@@ -89,9 +89,9 @@ def synthesised(project: Path, *, validation: bool = True, pipeline: bool = Fals
 
     ``validation``: whether policy findings are looked for; if not, accepted ones are read all the same.
     """
-    with tempfile.TemporaryDirectory(prefix="review-") as name:
-        synthesise(project, Path(name), validation=validation, context=PIPELINE_CONTEXT if pipeline else None)
-        return read_assembly(Path(name), accepted=not validation)
+    with temporary_folder("review") as folder:
+        synthesise(project, folder, validation=validation, context=PIPELINE_CONTEXT if pipeline else None)
+        return read_assembly(folder, accepted=not validation)
 
 
 def _pipeline(project: Path, before: Snapshots) -> Snapshots:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tritonstack.aws_session import Session
+from tritonstack.disk import temporary_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place, StoredObject, belongs
 from tritonstack.models.inputs import (
@@ -248,8 +248,8 @@ def _publish_inputs(archive: BuiltArchive, bucket: ArtifactBucket) -> None:
     key = inputs_key(digest=archive.name.digest)
     if bucket.look(key) is not None:
         return
-    with tempfile.TemporaryDirectory(prefix="inputs-") as folder:
-        file = Path(folder) / "inputs.tar.gz"
+    with temporary_folder("inputs") as folder:
+        file = folder / "inputs.tar.gz"
         pack_inputs(archive.source, file)
         bucket.put_once(key, file)
 

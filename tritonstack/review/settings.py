@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tritonstack.disk import temporary_folder
 from tritonstack.errors import TritonstackError
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.change import ABSENT, Absent
@@ -181,8 +181,8 @@ class _Trials:
 
     def synthesised(self, files: Mapping[str, str]) -> EnvironmentSnapshot | None:
         """The environment of these files; None where the app rejects them or makes no such environment."""
-        with tempfile.TemporaryDirectory(prefix="review-") as name:
-            folder, out = Path(name, ENVIRONMENTS), Path(name, "cdk.out")
+        with temporary_folder("review") as temporary:
+            folder, out = temporary / ENVIRONMENTS, temporary / "cdk.out"
             folder.mkdir()
             for file, text in files.items():
                 (folder / file).write_text(text, encoding="utf-8")

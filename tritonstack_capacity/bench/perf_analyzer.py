@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from tritonstack.disk import temporary_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import machine_folder
 from tritonstack_capacity.bench.load import Budget, Load, Samples, Users
@@ -215,8 +215,8 @@ class Analyser:
         """
         if self._budget.spent:
             return None
-        with tempfile.TemporaryDirectory(prefix="bench-") as name:
-            data, export = Path(name) / "input.json", Path(name) / "export.json"
+        with temporary_folder("bench") as folder:
+            data, export = folder / "input.json", folder / "export.json"
             data.write_text(self._data)
             last = await self._run(arguments(load, self._settings, data=data, export=export))
             if UNSTABLE in last:
