@@ -14,7 +14,7 @@ from constructs import Construct
 
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.outputs import read_parameter, write_parameter
-from constructs_lib.permission import allow, arn
+from constructs_lib.permission import allow, arn, regional_service
 from tritonstack import aws_names, naming
 from tritonstack.config import Environment
 
@@ -258,7 +258,7 @@ class ArtifactBucket(Construct):
         allow_service(
             key,
             "EncryptBuildLogs",
-            f"logs.{stack.region}",
+            regional_service(stack, "logs"),
             [
                 "kms:Decrypt",
                 "kms:DescribeKey",
@@ -276,7 +276,7 @@ class ArtifactBucket(Construct):
         allow_service(
             key,
             "PublishAlarms",
-            "cloudwatch",
+            "cloudwatch.amazonaws.com",
             ["kms:Decrypt", "kms:GenerateDataKey"],
             conditions={"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": alarms}},
         )
@@ -295,11 +295,11 @@ def allow_service(
     *,
     conditions: Mapping[str, Mapping[str, object]] | None = None,
 ) -> None:
-    """Add a statement to a key's policy that allows an AWS service (``logs.us-east-1``) to use the key."""
+    """Add a statement to a key's policy that allows an AWS service (``events.amazonaws.com``) to use the key."""
     key.add_to_resource_policy(
         iam.PolicyStatement(
             sid=sid,
-            principals=[iam.ServicePrincipal(f"{service}.amazonaws.com")],
+            principals=[iam.ServicePrincipal(service)],
             actions=list(actions),
             resources=["*"],  # in a key's policy: this key
             conditions=conditions,

@@ -14,6 +14,7 @@ from constructs import Construct, IConstruct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from tritonstack import naming
+from tritonstack.catalogue import dns_suffix
 from tritonstack.config.execution_role import COLON_SERVICES, Permission, permissions
 
 if TYPE_CHECKING:
@@ -123,6 +124,17 @@ def _bootstrapped(stack: cdk.Stack, kind: str) -> str:
     return f"cdk-{qualifier}-{kind}-{stack.account}-{stack.region}"
 
 
+def regional_service(scope: IConstruct, service: str) -> str:
+    """A service's name in the stack's region: ``logs.us-east-1.amazonaws.com``, in China with ``amazonaws.com.cn``.
+
+    So KMS's ``kms:ViaService`` writes it, and so CloudWatch Logs is named as a principal (KMS developer guide,
+    "kms:ViaService", and CloudWatch Logs user guide, "Encrypt log data", both in China's edition).
+    """
+    stack = cdk.Stack.of(scope)
+    suffix = stack.url_suffix if cdk.Token.is_unresolved(stack.region) else dns_suffix(stack.region)
+    return f"{service}.{stack.region}.{suffix}"
+
+
 def service_principal(scope: IConstruct, service: str) -> iam.ServicePrincipal:
     """An AWS service on behalf of this account alone: the service cannot be used by another account."""
     return iam.ServicePrincipal(
@@ -210,8 +222,12 @@ class BuildNetwork(JoinedNetwork):
 
 
 def allow_listing(policy: iam.Policy, sid: str, *, artifacts: ArchiveStore, prefixes: Sequence[str]) -> None:
-    """Allow listing the objects below some key prefixes of a bucket; each ends with a slash."""
-    below = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in prefixes]}}
+    """Allow listing the objects below some key prefixes of a bucket; each ends with a slash.
+
+    A caller may name the folder without it (``aws s3 ls s3://bucket/folder``, SageMaker for ``S3Prefix`` data).
+    """
+    named = [each for prefix in prefixes for each in (f"{prefix}*", prefix.removesuffix("/"))]
+    below = {"StringLike": {"s3:prefix": named}}
     allow(policy, sid, ["s3:ListBucket"], [artifacts.bucket_arn], conditions=below)
 
 
@@ -219,7 +235,7 @@ def allow_key_through_s3(
     policy: iam.Policy, sid: str, actions: Sequence[str], *, artifacts: ArtifactBucketReference
 ) -> None:
     """Allow using the archives' key for what S3 reads and writes, and no other service."""
-    through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{cdk.Stack.of(policy).region}.amazonaws.com"}}
+    through_s3 = {"StringEquals": {"kms:ViaService": regional_service(policy, "s3")}}
     allow(policy, sid, actions, [artifacts.key_arn], conditions=through_s3)
 
 

@@ -18,7 +18,7 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import LOGS_BY_POLICY, RETAINED, access_log_bucket, allow_service, bucket_resource
-from constructs_lib.permission import allow, arn, service_principal
+from constructs_lib.permission import allow, arn, regional_service, service_principal
 
 ACCESS_LOG_DAYS = 90
 NONCURRENT_DAYS = 7
@@ -47,7 +47,7 @@ class PipelineBucket(Construct):
         allow_service(
             self.key,
             "EncryptLogs",
-            f"logs.{stack.region}",
+            regional_service(stack, "logs"),
             ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"],
             conditions={
                 "ArnLike": {
@@ -58,7 +58,7 @@ class PipelineBucket(Construct):
         # No condition on the source: that is "not supported for EventBridge-to-encrypted topics" (SNS developer guide,
         # "Managing Amazon SNS encryption keys and costs"), and EventBridge would drop every event. The topic's policy
         # names the rules that may publish.
-        allow_service(self.key, "PublishEvents", "events", ["kms:Decrypt", "kms:GenerateDataKey"])
+        allow_service(self.key, "PublishEvents", "events.amazonaws.com", ["kms:Decrypt", "kms:GenerateDataKey"])
         access_logs = access_log_bucket(
             self,
             lifecycle_rules=[s3.LifecycleRule(expiration=cdk.Duration.days(ACCESS_LOG_DAYS))],
@@ -175,7 +175,8 @@ def narrow(stack: cdk.Stack) -> None:
     - logs in groups of CodeBuild's own, for builds write into the pipeline's group, and groups of test reports, for
       there are none;
     - the right of asset publishing to start any build of the account: CodePipeline starts builds;
-    - of self-mutation, the right to assume any role with a tag of the bootstrap: it deploys one stack, by two roles.
+    - of self-mutation, the right to assume any role with a tag of the bootstrap: it deploys one stack, by two roles;
+    - the right of CodePipeline and CodeBuild to assume a role for another account's pipelines and builds.
 
     The right to use the connection is given anew, for the CDK grants it by the old name of the service alone.
     """
@@ -194,6 +195,22 @@ def narrow(stack: cdk.Stack) -> None:
                 statement["Resource"] = _bootstrap_roles(stack)
             kept.append(statement)
         policy.policy_document = stack.resolve({"Statement": kept, "Version": "2012-10-17"})
+    for role in stack.node.find_all():
+        if isinstance(role, iam.CfnRole):
+            role.assume_role_policy_document = _for_this_account(stack, role)
+
+
+def _for_this_account(stack: cdk.Stack, role: iam.CfnRole) -> Statement:
+    """A trust policy whose services act for this account alone.
+
+    Sources: CodePipeline user guide and CodeBuild user guide, "Cross-service confused deputy prevention".
+    """
+    document: Statement = stack.resolve(role.assume_role_policy_document)
+    for statement in document["Statement"]:
+        if "Service" in statement["Principal"]:
+            equals = statement.setdefault("Condition", {}).setdefault("StringEquals", {})
+            equals.setdefault("aws:SourceAccount", stack.account)
+    return document
 
 
 def acknowledge_pipeline(stack: cdk.Stack) -> None:

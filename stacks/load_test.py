@@ -238,7 +238,7 @@ class LoadTestStack(cdk.Stack):
             wildcard="An archive is named after its digest, a payload lies in the folder of its test; both come "
             "after the deployment that made this role.",
         )
-        below = {"StringLike": {"s3:prefix": patterns}}
+        below = {"StringLike": {"s3:prefix": [each for one in patterns for each in (one, one.removesuffix("/*"))]}}
         allow(policy, "ListArchivesAndPayloads", ["s3:ListBucket"], [self._artifacts.bucket_arn], conditions=below)
         allow(policy, "UseKey", ["kms:Decrypt"], [self._artifacts.key_arn])
         built = asset_repository_name(self)  # what a deployment builds has the tag that the endpoint's stack gives it

@@ -23,6 +23,12 @@ def traffic_shares(weights: Sequence[float]) -> tuple[float, ...]:
     return tuple(weight / (sum(weights) or 1) for weight in weights)
 
 
+API_PAYLOAD_BYTES = 6 * 1024 * 1024
+"""The largest body of a request by the API (API reference of InvokeEndpoint, and the service model: BodyBlob)."""
+MAX_PAYLOAD_BYTES = 25 * 1024 * 1024
+"""The largest body of a request by the page on hosting, which is the newer one (developer guide, "Model deployment
+options in SageMaker AI": 25 MB for real-time inference). The two disagree; which holds is UNVERIFIED, so that nothing
+here refuses less."""
 INSUFFICIENT_STORAGE = 507
 """Status of a load or an inference that memory is too small for (developer guide, mms-container-apis). SageMaker evicts
 another model and loads again; a model that does not fit alone gets it as its ModelError."""

@@ -147,7 +147,9 @@ def test_the_policy_of_each_role_is_printed_with_the_names_of_what_is_deployed(
         "Resource": ["arn:aws:s3:::archives/endpoints/e0/24.09-t4/*"],
     }
     assert statements["DecryptArchives"]["Resource"] == [f"arn:aws:kms:us-east-1:{ACCOUNT}:key/k"]
-    assert statements["ListArchives"]["Condition"] == {"StringLike": {"s3:prefix": ["endpoints/e0/24.09-t4/*"]}}
+    assert statements["ListArchives"]["Condition"] == {
+        "StringLike": {"s3:prefix": ["endpoints/e0/24.09-t4/*", "endpoints/e0/24.09-t4"]}
+    }
     missing = _run(monkeypatch, {"ssm.GetParameter": RefusalError("ParameterNotFound")}, "--role-policy")
     assert isinstance(missing.exception, WorkFailedError)
     assert "cdk deploy test/artifacts" in str(missing.exception)

@@ -233,3 +233,15 @@ def test_captured_data_lies_under_the_key_in_a_folder_of_its_own_and_goes() -> N
     rules = json.dumps(template_of(made.artifacts))
     assert '"Prefix": "captured/single/"' in rules
     assert '"ExpirationInDays": 5' in rules
+
+
+@pytest.mark.parametrize(("region", "suffix"), [("us-east-1", "amazonaws.com"), ("cn-north-1", "amazonaws.com.cn")])
+def test_the_names_of_regional_services_end_as_the_partition_has_it(region: str, suffix: str) -> None:
+    """In China: CloudWatch Logs user guide, "Encrypt log data", and KMS developer guide, "kms:ViaService"."""
+    made = stage(environment({**DIGITS, "release": "24.09"}, region=region))
+    key = properties(template_of(made.artifacts), "AWS::KMS::Key")["KeyPolicy"]["Statement"]
+    [logs] = [each["Principal"]["Service"] for each in key if each.get("Sid") == "EncryptBuildLogs"]
+    assert logs == f"logs.{region}.{suffix}"
+    text = json.dumps(template_of(made.serving["digits"]))
+    via = set(re.findall(r'"kms:ViaService": "([^"]+)"', text))
+    assert via == {f"s3.{region}.{suffix}"}

@@ -51,6 +51,25 @@ def test_no_statement_of_the_pipeline_has_a_wildcard_for_a_resource_but_those_th
         assert "/aws/codebuild/" not in whole
 
 
+def test_services_assume_the_pipelines_roles_for_its_own_account_alone(
+    committed: Synthesised, other: Synthesised
+) -> None:
+    """CodePipeline and CodeBuild user guides, "Cross-service confused deputy prevention"."""
+    for made in (committed, other):
+        trusts = [
+            statement
+            for role in of_type(made.pipeline, "AWS::IAM::Role")
+            for statement in role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+            if "Service" in statement["Principal"]
+        ]
+        assert {each["Principal"]["Service"] for each in trusts} >= {
+            "codebuild.amazonaws.com",
+            "codepipeline.amazonaws.com",
+        }
+        equals = [each.get("Condition", {}).get("StringEquals", {}) for each in trusts]
+        assert {each.get("aws:SourceAccount") for each in equals} == {"444444444444"}
+
+
 def test_each_build_may_assume_the_one_role_that_trusts_it(committed: Synthesised, other: Synthesised) -> None:
     """Both sides name the other by a fixed name: the pair must fit, with the path of the roles."""
     for made, path, environments in ((committed, "/", ("dev", "staging", "prod")), (other, "/team/", ("dev", "prod"))):

@@ -94,7 +94,8 @@ def _read(file: InputFile, table: TensorTable | None, fetch: Fetch) -> dict[str,
 
 
 LARGEST_ARRAYS = 1 << 30
-"""Bytes that the arrays of an .npz file unpack to together; a request has at most 25 MB of them."""
+"""Bytes that the arrays of an .npz file unpack to together; a request has at most 25 MB of them
+(``tritonstack.sagemaker_rules.MAX_PAYLOAD_BYTES``)."""
 
 
 def _numpy(file: InputFile, content: bytes, table: TensorTable | None) -> dict[str, Array]:

@@ -53,6 +53,9 @@ def permissions(group: str, **values: str | Sequence[str] | None) -> Iterator[Pe
     A shared subnet's ARN carries the account of its owner; interfaces and security groups in it are the participant's
     (VPC user guide, "Responsibilities and permissions for owners and participants").
     """
+    prefix = values.get("prefix")
+    if isinstance(prefix, str):
+        values["folder"] = prefix.removesuffix("/")
     values["namespaces"] = [aws_names.SAGEMAKER, aws_names.INSTANCES]
     for each in _statements()[group]:
         if any(values.get(text.strip("{}"), "") is None for text in each["resources"]):

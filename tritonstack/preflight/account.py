@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tritonstack.catalogue import dns_suffix
 from tritonstack.config.fields import ECR_URI
 from tritonstack.iam_evaluation import Policies, Request, evaluate
 from tritonstack.iam_policies import listed
@@ -126,7 +127,7 @@ def _services(subject: Subject) -> Iterator[str]:
     environment = subject.environment
     created = environment.network is not None and environment.network.created is not None
     if subject.builds_on_deploy or created or environment.logs.endpoint_days is not None:
-        yield f"logs.{environment.region}.amazonaws.com"
+        yield f"logs.{environment.region}.{dns_suffix(environment.region)}"
     if environment.alarms is not None:
         yield "cloudwatch.amazonaws.com"
 

@@ -31,6 +31,7 @@ from tritonstack.http_server import Answer, Headers, Request, Server
 from tritonstack.models.model_config import ModelConfig, config_json, read_config
 from tritonstack.naming import ArchiveName, endpoint_name
 from tritonstack.proxy.errors import HttpError, answer_of, error_answer, is_denied
+from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
 
 # The paths are those of KServe's predict protocol v2 and of Triton's extensions (triton-inference-server/server,
 # ``docs/protocol`` and ``src/http_server.cc``). A model's name may be ``endpoint/model``, its slash as it is or as %2F.
@@ -68,8 +69,6 @@ def read_route(method: bytes, path: bytes) -> Route:
     return route
 
 
-MAX_PAYLOAD_BYTES = 25 * 1024 * 1024
-"""The largest request that InvokeEndpoint may take (SageMaker developer guide); older pages say 6 MB."""
 STATE_SECONDS = 5.0
 """How long an endpoint's state is used."""
 LOOKUPS = 4

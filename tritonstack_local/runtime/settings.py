@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
+
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeSettings:
@@ -14,9 +16,8 @@ class RuntimeSettings:
     emulator_url: str  # where the other AWS APIs answer
     state: Path  # the folder of the fleets: unpacked models and Triton's logs
     iam: bool = True  # whether callers are checked, and fleets act with their Model's execution role
-    # the largest request body. 6,291,456 in botocore's service model, 25 MB in a newer page of the developer guide, so
-    # it is a setting
-    max_payload_bytes: int = 6_291_456
+    # the largest request body: a setting, for AWS's pages disagree
+    max_payload_bytes: int = MAX_PAYLOAD_BYTES
     # how long a request may take in the container, and how long it waits for a model to load (developer guide, invoke-
     # multi-model-endpoint)
     invoke_seconds: float = 60.0

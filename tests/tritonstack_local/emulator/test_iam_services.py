@@ -274,7 +274,10 @@ def test_an_endpoint_fails_where_a_right_of_its_models_role_is_missing(world: Wo
     world.role("sagemaker.amazonaws.com")
     at = {"Mode": "MultiModel", "ModelDataUrl": f"s3://{name}/some/"}
     assert 'that the role has "s3:ListBucket" permission' in message(lambda: served(world, **at))
-    below = {"StringLike": {"s3:prefix": ["some/*"]}}
+    of_slash_alone = {"StringLike": {"s3:prefix": ["some/*"]}}
+    world.allow(allow("s3:ListBucket", f"arn:aws:s3:::{name}", Condition=of_slash_alone))
+    assert 'that the role has "s3:ListBucket" permission' in message(lambda: served(world, **at))
+    below = {"StringLike": {"s3:prefix": ["some/*", "some"]}}
     rights = {
         "BatchGetImage permission for the image": allow(PULL, TRITON),
         "ecr:GetAuthorizationToken": allow("ecr:GetAuthorizationToken"),

@@ -234,8 +234,10 @@ def _data_needs(model: Request) -> tuple[Need, ...]:
     container = model["PrimaryContainer"]
     url = urllib.parse.urlsplit(container.get("ModelDataUrl") or "")
     if url.netloc and container.get("Mode") == "MultiModel":
-        prefix = {"s3:prefix": url.path.removeprefix("/")}
-        return (Need(action="s3:ListBucket", resource=f"arn:aws:s3:::{url.netloc}", context=prefix),)
+        # Which of the two SageMaker names is UNVERIFIED.
+        named = dict.fromkeys((url.path.removeprefix("/"), url.path.strip("/")))
+        bucket = f"arn:aws:s3:::{url.netloc}"
+        return tuple(Need(action="s3:ListBucket", resource=bucket, context={"s3:prefix": each}) for each in named)
     return object_needs("GetObject", url.netloc, url.path.removeprefix("/")) if url.netloc else ()
 
 
