@@ -37,7 +37,7 @@ COMMANDS = {
         "tritonstack_local.commands.dev:dev_command",
         "Watch model_repos/ and an environment's file, and release or deploy what changes.",
     ),
-    "destroy": ("tritonstack_local.commands.deploy:destroy_command", "Remove an environment from the local AWS."),
+    "destroy": ("tritonstack_local.commands.destroy:destroy_command", "Remove an environment from the local AWS."),
     "demo": (
         "tritonstack_local.commands.demo:command",
         "Call every model of the local environment twice and print a table.",

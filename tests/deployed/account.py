@@ -45,7 +45,7 @@ def deployed(*rows: Mapping[str, Any]) -> tuple[DeployedStack, ...]:
 
 @dataclass
 class Account:
-    """Stacks, their templates and endpoints; ``slow``: how often a deleted stack is still DELETE_IN_PROGRESS.
+    """Stacks, their templates and endpoints; ``slow``: how often a stack is read before its operation has ended.
 
     ``failing``: stack → reason why its deletion fails.
     """
@@ -85,10 +85,11 @@ class Account:
         row = self._named(name)
         if row is None:
             return RefusalError("ValidationError", f"Stack with id {name} does not exist")
-        if row["StackStatus"] == "DELETE_IN_PROGRESS":
+        kind, _, running = row["StackStatus"].partition("_")
+        if running == "IN_PROGRESS":
             self.polls[row["StackName"]] = self.polls.get(row["StackName"], 0) + 1
             if self.polls[row["StackName"]] > self.slow:
-                row["StackStatus"] = "DELETE_FAILED" if row["StackName"] in self.failing else "DELETE_COMPLETE"
+                row["StackStatus"] = f"{kind}_{'FAILED' if row['StackName'] in self.failing else 'COMPLETE'}"
         return {"Stacks": [dict(row)]}
 
     def _delete(self, request: dict[str, Any]) -> Any:

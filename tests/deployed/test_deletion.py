@@ -80,6 +80,16 @@ def test_a_stack_that_somebody_deploys_by_now_is_left_alone() -> None:
     assert account.deleted == []
 
 
+def test_an_update_is_waited_for_to_its_end() -> None:
+    account, said = Account([part("dev", "serving-a", StackStatus="UPDATE_IN_PROGRESS")], slow=2), Said()
+    [stack] = deployed(*account.rows)
+    deleter = Deleter(account.session(), step=said.step, poll_seconds=0)
+    assert deleter.until_idle(stack, said) == "UPDATE_COMPLETE"
+    assert len(said.said) == 2
+    account.rows.clear()
+    assert deleter.until_idle(stack, said) == "DELETE_COMPLETE"
+
+
 def test_what_goes_on_after_an_interruption_is_named() -> None:
     account, said = Account([part("dev", "serving-a"), part("dev", "network")]), Said()
     deleter = Deleter(account.session(), step=said.step, poll_seconds=0)

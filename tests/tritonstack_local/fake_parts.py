@@ -48,6 +48,15 @@ PROGRAM = """
             self.end_headers()
             self.wfile.write(content)
 
+        def do_POST(self):  # DescribeStacks, of an account without any
+            self.rfile.read(int(self.headers["Content-Length"]))
+            content = b"<DescribeStacksResponse><DescribeStacksResult/></DescribeStacksResponse>"
+            self.send_response(200)
+            self.send_header("Content-Type", "text/xml")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
         def log_message(self, *_):
             pass
 

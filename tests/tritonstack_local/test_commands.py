@@ -40,7 +40,11 @@ def test_up_status_and_down_print_where_it_listens_what_is_there_and_that_it_sto
     shown = run("local", "status").stdout
     assert "no endpoint is deployed" in shown
     assert "IAM" not in shown, "nothing was denied"
-    assert json.loads(run("local", "status", "--json").stdout) == {"local_aws": "answers", "endpoints": []}
+    assert json.loads(run("local", "status", "--json").stdout) == {
+        "local_aws": "answers",
+        "endpoints": [],
+        "left": [],
+    }
     kill(aws.runtime)
     assert "it is started again, and takes up the endpoints" in up("--no-iam").stderr
     kill(require_local_aws().emulator)

@@ -19,7 +19,7 @@ from tritonstack.config import AlarmSettings, Environment, load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths, project_folder
-from tritonstack_local.commands import deploy
+from tritonstack_local.commands import deploy, destroy
 from tritonstack_local.commands.deploy import LOCK, LocalDeployment
 
 FILE = REPOSITORY / "environments" / "local.yaml"
@@ -100,8 +100,10 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     monkeypatch.setattr(LocalDeployment, "destroy", account.destroy)
     monkeypatch.setattr(deploy, "build_environment", step("built", "2 built"))
     monkeypatch.setattr(deploy, "publish_environment", step("published", "2 published"))
-    for name in ("require_local_aws", "started_local_aws"):
-        monkeypatch.setattr(deploy, name, lambda: AWS)
+    monkeypatch.setattr(deploy, "started_local_aws", lambda: AWS)
+    monkeypatch.setattr(destroy, "require_local_aws", lambda: AWS)
+    monkeypatch.setattr(deploy, "refuse_stuck", lambda _aws, _environment: None)
+    monkeypatch.setattr(destroy, "own_stacks", lambda _aws, _environment: ())
     return account
 
 
@@ -215,18 +217,18 @@ def test_what_was_deployed_is_removed_and_nothing_that_was_only_half_synthesised
     assembly = LocalPaths(home).assembly("local")
     assembly.mkdir(parents=True)
     for name in ("local", "dev"):
-        result = CliRunner().invoke(deploy.destroy_command, ["-e", name])
+        result = CliRunner().invoke(destroy.destroy_command, ["-e", name])
         assert isinstance(result.exception, InputError)
         assert f"tritonstack local deploy -e {name}" in str(result.exception)
     for name in ("..", "../other", "a*", "", "Local"):
-        assert isinstance(CliRunner().invoke(deploy.destroy_command, ["-e", name]).exception, InputError)
+        assert isinstance(CliRunner().invoke(destroy.destroy_command, ["-e", name]).exception, InputError)
     assert not account.removed
     (assembly / "manifest.json").write_text("{}")
-    assert CliRunner().invoke(deploy.destroy_command, []).exit_code == 0
+    assert CliRunner().invoke(destroy.destroy_command, []).exit_code == 0
     assert account.removed
 
 
-@pytest.mark.parametrize("command", [deploy.deploy_command, deploy.destroy_command])
+@pytest.mark.parametrize("command", [deploy.deploy_command, destroy.destroy_command])
 def test_deployments_and_removals_hold_the_lock(
     command: click.Command, account: Account, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,19 +143,6 @@ def test_an_interrupted_deployment_ends_the_cdk_also_one_that_ignores_sigterm(
     wait_for(lambda: not psutil.pid_exists(pids[0]))
 
 
-def stacks(*names: str) -> bytes:
-    """CloudFormation's answer to ListStacks."""
-    members = "".join(f"<member><StackName>{name}</StackName></member>" for name in names)
-    result = f"<ListStacksResult><StackSummaries>{members}</StackSummaries></ListStacksResult>"
-    return f"<ListStacksResponse>{result}</ListStacksResponse>".encode()
-
-
-def test_an_account_is_bootstrapped_where_the_cdk_s_stack_stands() -> None:
-    for names, expected in (((), False), (("CDKToolkitOfMine",), False), (("a", "CDKToolkit"), True)):
-        with answering(stacks(*names), headers=XML) as (port, _):
-            assert local(port).bootstrapped() is expected
-
-
 def test_an_emulator_that_no_longer_answers_is_a_message_with_its_log() -> None:
     with answering(b"") as (port, _):
         free = port

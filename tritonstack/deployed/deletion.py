@@ -164,6 +164,21 @@ class Deleter:
                 raise WorkFailedError(f"{stack.name}: it is {now.status}, and its deletion did not begin")
             time.sleep(self._poll_seconds)
 
+    def until_idle(self, stack: DeployedStack, step: Shown) -> str:
+        """Wait until CloudFormation is no longer at work on a stack. Returns its status, DELETE_COMPLETE if it is gone.
+
+        Raises WorkFailedError: it cannot be read.
+        """
+        while True:
+            try:
+                now = self._read(stack)
+            except (ClientError, BotoCoreError) as error:
+                raise WorkFailedError(f"{stack.name} could not be read: {error}") from error
+            if now is None or not now.in_progress:
+                return "DELETE_COMPLETE" if now is None else now.status
+            step.say(next(self._events(stack), now.status))
+            time.sleep(self._poll_seconds)
+
     def _read(self, stack: DeployedStack) -> DeployedStack | None:
         """A stack as it is now; None where CloudFormation no longer has it."""
         try:

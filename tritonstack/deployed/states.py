@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from tritonstack.deployed.stacks import DeployedStack
 
-# User guide, "Stack status codes". The CDK command line itself deletes a stack in ROLLBACK_COMPLETE before it makes it
-# anew.
+# User guide, "Stack status codes". The CDK command line itself deletes a stack in ROLLBACK_COMPLETE or
+# ROLLBACK_FAILED before it makes it anew (aws-cdk, StackStatus.isCreationFailure).
 _WAY_OUT = {
-    "ROLLBACK_FAILED": "its creation failed, and so did the clean-up: delete it, then deploy again: {delete}",
     "CREATE_FAILED": "its creation failed and was not rolled back: delete it, then deploy again: {delete}",
     "DELETE_FAILED": "its deletion failed: mend the reason, then delete it again: {delete}",
     "UPDATE_ROLLBACK_FAILED": (

@@ -1,10 +1,9 @@
-"""``tritonstack local deploy`` and ``destroy``: a deployment with the real CDK command line, step by step."""
+"""``tritonstack local deploy``: a deployment with the real CDK command line, step by step."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.cli.conventions import environment_option
 from tritonstack.cli.progress import Step, Steps
@@ -24,18 +22,17 @@ from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.build import build_environment
 from tritonstack.models.publish import publish_environment
 from tritonstack.models.source import contents_of, skipped_proof
-from tritonstack.naming import NAME_PATTERN
 from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, environment_file, project_folder, setup_command
 from tritonstack.pipeline.bootstrap import environment_policy
 from tritonstack.pipeline.builds import PipelineNames
 from tritonstack_local import ACCOUNT, REGION
-from tritonstack_local.aws import LocalAws, plain_environment, require_local_aws
+from tritonstack_local.aws import LocalAws, find_local_aws, plain_environment, require_local_aws
+from tritonstack_local.commands.stacks import bootstrap_stands, goes_on_with, refuse_stuck
 from tritonstack_local.commands.start_stop import up
 from tritonstack_local.processes import exclusive, read_record
 
 JSII_CACHE = REPOSITORY / ".envs" / "cache" / "jsii"
 """Where the CDK's Python side unpacks itself once; its own choice is the home folder, which may take nothing."""
-BOOTSTRAP_STACK = "CDKToolkit"
 EXECUTION = "-execution"
 """Ends the names of execution policies: ``prod-execution``."""
 SHOWN_LINES = 60
@@ -58,15 +55,11 @@ class LocalDeployment:
         return LocalPaths.from_environment().assembly(self.environment)
 
     def bootstrapped(self) -> bool:
-        """Whether the account has the CDK's bootstrap stack. Raises WorkFailedError: the local AWS does not answer."""
-        cloudformation = self.aws.client("cloudformation")
-        pages = cloudformation.get_paginator("list_stacks").paginate(
-            StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"]
-        )
-        try:
-            return any(stack["StackName"] == BOOTSTRAP_STACK for page in pages for stack in page["StackSummaries"])
-        except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(f"{error}; its log: {self.aws.emulator.log}") from error
+        """Whether the account has the CDK's bootstrap stack.
+
+        Raises WorkFailedError: the stack is there and its bucket is gone, or the local AWS does not answer.
+        """
+        return bootstrap_stands(self.aws)
 
     def bootstrap(self, *, policies: Sequence[str] = ()) -> None:
         """``cdk bootstrap``, from a folder without a cdk.json, so that it synthesises nothing.
@@ -147,7 +140,7 @@ class LocalDeployment:
                     last.append(line.rstrip())
                     self.on_line(line.strip())
                 code = process.wait()
-            except BaseException:  # an interrupted deployment goes on nowhere
+            except BaseException:  # CloudFormation goes on with what it began; the CDK begins nothing more
                 _end(process)
                 raise
         if code != 0:
@@ -212,6 +205,10 @@ def deploy_command(*, environment: str, concurrency: int, restrict_cloudformatio
                 restricted=restrict_cloudformation,
             )
     except KeyboardInterrupt:
+        aws = find_local_aws()
+        under_way = goes_on_with(aws, environment) if aws is not None else ""
+        if under_way:
+            click.echo(under_way, err=True)
         click.echo("the local AWS stays up: tritonstack local down stops it", err=True)
         raise
 
@@ -294,15 +291,16 @@ def deploy(
     role has the policy of ``tritonstack pipeline bootstrap``, and not every right.
     """
     name = settings.environment
+    refuse_stuck(aws, name)
     deployment = LocalDeployment(aws=aws, environment=name)
     if restricted or not deployment.bootstrapped():
         with steps.step("bootstrap the account (cdk bootstrap)") as step:
             policies = deployment.execution_policies(settings) if restricted else []
-            _following(deployment, step).bootstrap(policies=policies)
+            following(deployment, step).bootstrap(policies=policies)
     with steps.step("synthesise the templates (cdk synth)") as step:
-        _following(deployment, step).synthesise()
+        following(deployment, step).synthesise()
     with steps.step(f"deploy {name}/artifacts: bucket and key (cdk deploy)") as step:
-        _following(deployment, step).deploy(f"{name}/artifacts")
+        following(deployment, step).deploy(f"{name}/artifacts")
     if not settings.endpoints:
         steps.note(f"no endpoint yet: {environment_file(name)} has `endpoints: []`")
         return
@@ -318,19 +316,19 @@ def deploy(
             )
     if builds:
         with steps.step(f"deploy {name}/builds: what builds engines (cdk deploy)") as step:
-            _following(deployment, step).deploy(f"{name}/builds")
+            following(deployment, step).deploy(f"{name}/builds")
     what = "engines, then endpoints" if builds else "endpoints"
     last, stacks = f"{name}/serving-*", f"{name}/serving-*: {what}"
     if settings.watched:  # its dependencies come with it: what serves, in one run of the CDK
         last, stacks = f"{name}/observability", f"{name}/serving-*, {name}/observability: {what}, what watches them"
     with steps.step(f"deploy {stacks} (cdk deploy)") as step:
-        _following(deployment, step).deploy(last, concurrency=concurrency)
+        following(deployment, step).deploy(last, concurrency=concurrency)
     if settings.tested_endpoints:
         with steps.step(f"deploy {name}/load-test: what load tests run on (cdk deploy)") as step:
-            _following(deployment, step).deploy(f"{name}/load-test")
+            following(deployment, step).deploy(f"{name}/load-test")
 
 
-def _following(deployment: LocalDeployment, step: Step) -> LocalDeployment:
+def following(deployment: LocalDeployment, step: Step) -> LocalDeployment:
     """The deployment, with the CDK's latest line shown next to the running step."""
     deployment.on_line = step.say
     return deployment
@@ -351,19 +349,3 @@ def one_deployment(steps: Steps) -> Iterator[None]:
             )
             held.enter_context(lock)
         yield
-
-
-@click.command("destroy")
-@environment_option()
-def destroy_command(*, environment: str) -> None:
-    """Remove ENVIRONMENT from the local AWS with the real CDK CLI."""
-    if not re.fullmatch(NAME_PATTERN, environment):
-        raise InputError([Problem(field="--environment", found=environment, allowed="the name of an environment")])
-    deployment = LocalDeployment(aws=require_local_aws(), environment=environment)
-    if not (deployment.assembly / "manifest.json").is_file():
-        found = f"environment {environment!r} was not deployed from here"
-        advice = f"tritonstack local deploy -e {environment}"
-        raise InputError([Problem(found=found, allowed="an environment that was", advice=advice)])
-    steps = Steps()
-    with one_deployment(steps), steps.step(f"destroy {environment} (cdk destroy)"):
-        deployment.destroy()

@@ -23,34 +23,47 @@ from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.paths import LocalPaths
 from tritonstack_local.aws import LocalAws, find_local_aws, require_local_aws
 from tritonstack_local.commands.iam import denials
+from tritonstack_local.commands.stacks import LeftOnLocalAws, left_on
 from tritonstack_local.container.container import release_and_version
 
 SECONDS = 1.0
+LEFT_SECONDS = 15.0
+"""How often a live view compares what is deployed with the files, which takes longer than the status itself."""
 
 
 @click.command("status")
 @click.option("--watch", is_flag=True, help="Show a live view, until interrupted.")
-@json_option("Print the runtime's own JSON.")
+@json_option("Print the runtime's own JSON, and what left the environments' files.")
 def status_command(*, watch: bool, as_json: bool) -> None:
-    """Show local endpoints: their fleets, loaded models, hit ratio, latencies, last errors, and what stands in."""
+    """Show local endpoints: their fleets, loaded models, hit ratio, latencies, last errors, and what stands in.
+
+    Stacks that are deployed and that their environment's file no longer has are named below, with their cost at AWS.
+    """
     console = result_console()
     if watch and not as_json and not console.is_terminal:
         raise click.UsageError("--watch needs a terminal; without it the status is printed once")
     aws = require_local_aws()
     if as_json:
-        print_json(aws.runtime_status())
+        left = [entry.model_dump(mode="json") for each in left_on(aws) for entry in each.left]
+        print_json({**aws.runtime_status(), "left": left})
     elif watch:
         _watch(aws, console)
     else:
         width = console.width if console.is_terminal else None
-        console.print(Group(view(aws, aws.runtime_status(), width=width), *denials(aws.iam())))
+        parts = (view(aws, aws.runtime_status(), width=width), *_left(left_on(aws)), *denials(aws.iam()))
+        console.print(Group(*parts))
 
 
 def _watch(aws: LocalAws, console: Console) -> None:
     """Show the status until interrupted, which is its regular end."""
 
+    left, read = left_on(aws), time.monotonic()
+
     def now() -> RenderableType:
-        return Group(view(aws, aws.runtime_status(), width=console.width), *denials(aws.iam()))
+        nonlocal left, read
+        if time.monotonic() - read > LEFT_SECONDS:
+            left, read = left_on(aws), time.monotonic()
+        return Group(view(aws, aws.runtime_status(), width=console.width), *_left(left), *denials(aws.iam()))
 
     with Live(now(), console=console, screen=True, auto_refresh=False) as live:
         try:
@@ -59,6 +72,11 @@ def _watch(aws: LocalAws, console: Console) -> None:
                 live.update(now(), refresh=True)
         except KeyboardInterrupt:
             return
+
+
+def _left(found: tuple[LeftOnLocalAws, ...]) -> list[Text]:
+    """What is deployed and is not in its environment's file."""
+    return [Text(line, style="yellow") for each in found for line in each.lines]
 
 
 SHOWN_ERRORS = 3

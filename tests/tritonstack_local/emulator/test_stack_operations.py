@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -160,3 +161,16 @@ def test_a_resource_that_an_update_leaves_as_it_is_has_no_event(aws: Emulator, n
     aws.update_stack(name, {"Changed": parameter("2"), "Follows": follows, "Left": parameter("3")})
     assert aws.settled(name)["StackStatus"] == "UPDATE_COMPLETE"
     assert events(aws, name)[-2:] == [("Left", "UPDATE_IN_PROGRESS"), ("Left", "UPDATE_COMPLETE")]
+
+
+def test_a_parameter_of_ssm_is_described_by_its_name_there_with_what_it_resolved_to(aws: Emulator, name: str) -> None:
+    aws.client("ssm").put_parameter(Name=f"/{name}/vpc-id", Value="vpc-1", Type="String")
+    declared = {"Vpc": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": f"/{name}/vpc-id"}}
+    own = {"Plain": {"Type": "String", "Default": "as given"}}
+    template = {"Parameters": declared | own, "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
+    client = aws.client("cloudformation")
+    client.create_stack(StackName=name, TemplateBody=json.dumps(template))
+    for request in ({"StackName": name}, {}):
+        [stack] = [each for each in client.describe_stacks(**request)["Stacks"] if each["StackName"] == name]
+        rows = {each.pop("ParameterKey"): tuple(each.values()) for each in stack["Parameters"]}
+        assert rows == {"Vpc": (f"/{name}/vpc-id", "vpc-1"), "Plain": ("as given",)}

@@ -47,6 +47,7 @@ def install(*, patience_seconds: float) -> None:
 
     wrapped["CancelUpdateStack"] = cancel_and_wake
     wrapped["DeleteStack"] = _in_turn(wrapped["DeleteStack"])
+    wrapped["DescribeStacks"] = _with_names_in_ssm(wrapped["DescribeStacks"])
     wrapped["DescribeStackEvents"] = _with_operation_ids(wrapped["DescribeStackEvents"])
     _heed_at_the_end()
     _roll_back_as_asked()
@@ -257,6 +258,38 @@ def _operations(events: Sequence[Mapping[str, str]]) -> dict[str, str]:
             operation = event["EventId"]
         found[event["EventId"]] = operation
     return found
+
+
+# --- Parameters that are looked up in SSM ---
+# API reference, Parameter: ParameterValue is the input value, here the name in SSM; ResolvedValue is what it holds, and
+# "is returned only for SSM parameter types". MiniStack has the held value in the place of the name.
+
+_RESOLVED = re.compile(rb"(<ParameterValue>[^<]*?)\x1f([^<]*)</ParameterValue>")
+
+
+def _with_names_in_ssm(describe: Handler) -> Handler:
+    def described(parameters: dict[str, Any]) -> Any:
+        kept = [(stack, stack.get("Parameters", [])) for stack in _stacks.values()]
+        for stack, given in kept:
+            resolved = stack.get("_resolved_params", {})
+            stack["Parameters"] = [_named(each, resolved.get(each["ParameterKey"])) for each in given]
+        try:
+            status, headers, body = describe(parameters)
+        finally:
+            for stack, given in kept:
+                stack["Parameters"] = given
+        separated = rb"\1</ParameterValue><ResolvedValue>\2</ResolvedValue>"
+        return status, headers, _RESOLVED.sub(separated, body)
+
+    return described
+
+
+def _named(parameter: dict[str, Any], resolved: Any) -> dict[str, Any]:
+    """A parameter whose value is its name in SSM, a separator and what that holds; as it is, where SSM is not asked."""
+    name = resolved.get("SsmName") if isinstance(resolved, Mapping) else None
+    if name is None:
+        return parameter
+    return {**parameter, "ParameterValue": f"{name}\x1f{parameter.get('ParameterValue', '')}"}
 
 
 # --- Responses that wait for the stack ---
