@@ -21,6 +21,8 @@ from typing import Any
 
 import httptools
 
+from tritonstack.loopback_guard import refusal_of
+
 Headers = dict[bytes, bytes]
 
 
@@ -80,6 +82,11 @@ def malformed(reason: str) -> InvokeError:
     return InvokeError("ValidationError", 400, f"The request is no valid HTTP/1.1: {reason}")
 
 
+def foreign(reason: str) -> InvokeError:
+    """A web page caused the request."""
+    return InvokeError("AccessDeniedException", 403, f"The request is refused: {reason}.")
+
+
 def internal_failure(message: str) -> InvokeError:
     """The server itself failed."""
     return InvokeError("InternalFailure", 500, message)
@@ -94,6 +101,10 @@ DRAINED_BYTES = 256 * 1024 * 1024
 """Bytes that are read and discarded after a refusal, so that the sender gets the response, not a reset."""
 RECEIVE_SECONDS = 60.0
 """Time limit for receiving a request, and for discarding the rest of a refused one."""
+HEAD_BYTES = 64 * 1024
+"""The most bytes of a request's line and headers together, of its trailers, and between two pieces of its body."""
+PIPELINED_REQUESTS = 16
+"""Requests that wait for their turn on one connection before no more is read from it."""
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -128,6 +139,11 @@ class ServerConnection(asyncio.Protocol):
         self._headers: Headers = {}
         self._body: list[bytes] = []
         self._size = 0
+        self._head_size = 0
+        self._unparsed = 0  # bytes since the request began or its body last grew: the parser may still hold them
+        self._in_head = True
+        self._receiving = False
+        self._paused = False
         self._received = 0.0
         self._refused = False
         self.deadline = math.inf
@@ -164,12 +180,18 @@ class ServerConnection(asyncio.Protocol):
             if self._size > DRAINED_BYTES:
                 self._transport.abort()
             return
+        self._unparsed += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:  # refused in on_headers_complete
             return
         except httptools.HttpParserError as error:
             self._refuse(malformed(str(error)))
+        if self._unparsed > HEAD_BYTES + len(data):
+            self._head_too_large()
+        if len(self._waiting) >= PIPELINED_REQUESTS and not self._paused:
+            self._paused, self.deadline = True, math.inf
+            self._transport.pause_reading()
 
     def _refuse(self, error: InvokeError) -> None:
         """Respond with an error at this request's turn; what follows on the connection is discarded."""
@@ -202,20 +224,39 @@ class ServerConnection(asyncio.Protocol):
         if not self._refused:
             self.deadline = self._received + self._server.receive_seconds
         self._path, self._headers, self._body, self._size = b"", {}, [], 0
+        self._head_size, self._unparsed, self._in_head, self._receiving = 0, 0, True, True
 
     def on_url(self, url: bytes) -> None:
         """Called by the parser."""
-        self._path += url
+        self._head_size += len(url)
+        if self._head_size <= HEAD_BYTES:
+            self._path += url
+        else:
+            self._head_too_large()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by the parser."""
-        self._headers[name.lower()] = value
+        """Called by the parser, for trailers too: these are read and forgotten (RFC 9110, 6.5.1)."""
+        self._head_size += len(name) + len(value) + 4
+        if self._head_size > HEAD_BYTES:
+            self._head_too_large()
+        elif self._in_head:
+            key = name.lower()
+            if key == b"host" and key in self._headers:  # one of them could be what was checked, the other what counts
+                self._refuse(malformed("more than one header Host"))
+            self._headers[key] = value
+
+    def _head_too_large(self) -> None:
+        self._refuse(InvokeError("431", 431, f"Request line and headers, or trailers, exceeded {HEAD_BYTES} bytes."))
 
     def on_headers_complete(self) -> None:
         """Called by the parser, which has checked that Content-Length is a number."""
+        self._in_head, self._head_size = False, 0
         if self._refused:
             return
-        if self._parser.should_upgrade():
+        reason = refusal_of(self._headers)
+        if reason is not None:
+            self._refuse(foreign(reason))
+        elif self._parser.should_upgrade():
             self._refuse(malformed("the connection cannot be upgraded"))
         elif int(self._headers.get(b"content-length", b"0")) > self._server.max_payload_bytes:
             self._too_large()
@@ -224,6 +265,7 @@ class ServerConnection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """Called by the parser. A chunked body shows only here that it is beyond the limit."""
+        self._unparsed = 0
         if self._refused:
             return
         self._size += len(body)
@@ -242,6 +284,7 @@ class ServerConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """Called by the parser."""
+        self._unparsed, self._receiving = 0, False
         if self._refused:
             return
         self.deadline = math.inf
@@ -264,6 +307,10 @@ class ServerConnection(asyncio.Protocol):
         if not self._waiting or self._current is not None or not self._writable:
             return
         request, keep_alive = self._waiting.popleft()
+        if self._paused and len(self._waiting) < PIPELINED_REQUESTS // 2:
+            self._paused = False
+            self.deadline = time.monotonic() + self._server.receive_seconds if self._receiving else math.inf
+            self._transport.resume_reading()
         if isinstance(request, InvokeError):
             self._current = self._server.next_request_id(), keep_alive
             self._done(request)

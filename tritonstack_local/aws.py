@@ -18,6 +18,7 @@ from botocore.config import Config
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import LocalPaths
 from tritonstack_local import REGION
+from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER, LocalKeys
 from tritonstack_local.processes import ProcessRecord, log_tail, read_record
 
 EMULATOR_PORT = 4566
@@ -47,6 +48,7 @@ class LocalAws:
 
     emulator_port: int
     runtime_port: int
+    keys: LocalKeys
     emulator: ProcessRecord
     runtime: ProcessRecord
 
@@ -67,7 +69,7 @@ class LocalAws:
 
     def variables(self) -> dict[str, str]:
         """The environment variables that point any AWS SDK, the AWS CLI and the CDK at this local AWS."""
-        return sdk_variables(emulator_url=self.emulator_url, runtime_url=self.runtime_url)
+        return sdk_variables(emulator_url=self.emulator_url, runtime_url=self.runtime_url, keys=self.keys)
 
     def client(self, service: str, *, config: Config | None = None) -> Any:
         """A boto3 client of this local AWS, whatever the calling process's own AWS settings are.
@@ -75,7 +77,7 @@ class LocalAws:
         Without a ``config`` of the caller's own it is shared: making one takes 20 ms, and threads may share it.
         """
         url = self.runtime_url if service == "sagemaker-runtime" else self.emulator_url
-        return _shared_client(service, url) if config is None else _client(service, url, config)
+        return _shared_client(service, url, self.keys) if config is None else _client(service, url, self.keys, config)
 
     def session(self) -> LocalSession:
         """What takes the place of a ``boto3.Session`` where one is asked for."""
@@ -83,26 +85,32 @@ class LocalAws:
 
     def iam(self) -> dict[str, Any]:
         """What was denied, and what each role used of its permissions. Raises WorkFailedError: nothing answers."""
-        return _document(f"{self.emulator_url}/_tritonstack/iam", self.emulator)
+        return self._document(f"{self.emulator_url}{OWN_ROUTES}iam", self.emulator)
 
     def runtime_status(self) -> dict[str, Any]:
         """The runtime's own account of its endpoints, fleets and loaded models.
 
         Raises WorkFailedError: the runtime does not answer.
         """
-        return _document(f"{self.runtime_url}/_tritonstack/status", self.runtime)
+        return self._document(f"{self.runtime_url}{OWN_ROUTES}status", self.runtime)
 
+    def own_route(self, route: str, question: Any = None, *, method: str | None = None) -> Any:
+        """The document of one of the emulator's own routes (``iam/credentials?…``), to which a question is posted.
 
-def _document(url: str, part: ProcessRecord) -> dict[str, Any]:
-    try:
-        document: dict[str, Any] = json.loads(read_url(url))
-        return document
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise WorkFailedError(
-            f"the local AWS does not answer at {url}: {error}\n"
-            "  do:      tritonstack local down, tritonstack local up, tritonstack local deploy\n"
-            f"  its log: {part.log}"
-        ) from error
+        Raises OSError (its HTTPError too), ValueError or http.client.HTTPException.
+        """
+        return json.loads(read_url(f"{self.emulator_url}{OWN_ROUTES}{route}", self.keys, question, method=method))
+
+    def _document(self, url: str, part: ProcessRecord) -> dict[str, Any]:
+        try:
+            document: dict[str, Any] = json.loads(read_url(url, self.keys))
+            return document
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise WorkFailedError(
+                f"the local AWS does not answer at {url}: {error}\n"
+                "  do:      tritonstack local down, tritonstack local up, tritonstack local deploy\n"
+                f"  its log: {part.log}"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -116,17 +124,17 @@ class LocalSession:
 
 
 @cache
-def _shared_client(service: str, url: str) -> Any:
-    return _client(service, url, CLIENT_CONFIG)
+def _shared_client(service: str, url: str, keys: LocalKeys) -> Any:
+    return _client(service, url, keys, CLIENT_CONFIG)
 
 
-def _client(service: str, url: str, config: Config) -> Any:
+def _client(service: str, url: str, keys: LocalKeys, config: Config) -> Any:
     return _session().client(
         service,
         endpoint_url=url,
         region_name=REGION,
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing",  # noqa: S106  (the emulator checks none)
+        aws_access_key_id=keys.access_key_id,
+        aws_secret_access_key=keys.secret_access_key,
         config=Config(proxies={}).merge(config),
     )
 
@@ -141,11 +149,10 @@ def _session() -> boto3.session.Session:
     return boto3.session.Session(botocore_session=botocore.session.Session(session_vars=variables))
 
 
-def sdk_variables(*, emulator_url: str, runtime_url: str) -> dict[str, str]:
+def sdk_variables(*, emulator_url: str, runtime_url: str, keys: LocalKeys) -> dict[str, str]:
     """The environment variables that point any AWS SDK, the AWS CLI and the CDK at a local AWS."""
     return {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
+        **keys.credentials(),
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_ENDPOINT_URL": emulator_url,
@@ -169,6 +176,7 @@ def find_local_aws() -> LocalAws | None:
     aws = LocalAws(
         emulator_port=record.emulator_port,
         runtime_port=record.runtime_port,
+        keys=record.keys,
         emulator=record.emulator,
         runtime=record.runtime,
     )
@@ -212,9 +220,14 @@ def plain_environment() -> dict[str, str]:
     }
 
 
-def read_url(url: str) -> bytes:
-    """A GET over loopback, past any proxy. Raises OSError (its HTTPError too) or http.client.HTTPException."""
+def read_url(url: str, keys: LocalKeys, question: Any = None, *, method: str | None = None) -> bytes:
+    """The answer of a route of our own, over loopback, past any proxy. A question is posted as JSON.
+
+    Raises OSError (its HTTPError too) or http.client.HTTPException.
+    """
+    body = None if question is None else json.dumps(question).encode()
+    request = urllib.request.Request(url, data=body, headers={TOKEN_HEADER: keys.token}, method=method)  # noqa: S310
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=10) as answer:
+    with opener.open(request, timeout=10) as answer:
         content: bytes = answer.read()
         return content

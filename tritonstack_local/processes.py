@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.paths import HOME_VARIABLE, LocalPaths
+from tritonstack_local.keys import LocalKeys
 
 STOP_SECONDS = 20.0
 LOOK_SECONDS = 0.02
@@ -196,6 +197,7 @@ class RunningRecord:
 
     emulator_port: int
     runtime_port: int
+    keys: LocalKeys
     emulator: ProcessRecord | None = None
     runtime: ProcessRecord | None = None
     iam: bool = True  # whether permissions are enforced
@@ -236,9 +238,11 @@ def read_record(paths: LocalPaths) -> RunningRecord | None:
 
 
 def write_record(paths: LocalPaths, record: RunningRecord) -> None:
-    """Put ``record`` in the place of the one before, whole or not at all."""
+    """Put ``record`` in the place of the one before, whole or not at all. Only its owner may read the keys in it."""
     temporary = paths.record.with_suffix(".new")
-    temporary.write_text(json.dumps(asdict(record), indent=2))
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(json.dumps(asdict(record), indent=2))
     temporary.replace(paths.record)
 
 

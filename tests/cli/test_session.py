@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.environment_file import write_environment
+from tests.local_keys import KEYS
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tritonstack.cli import root as cli
@@ -161,7 +162,7 @@ def test_environment_local_means_the_running_local_aws(
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     gone = ProcessRecord(pid=1, started=0.0, log="")
     port = int(aws.url.rpartition(":")[2])
-    running = local_aws.LocalAws(emulator_port=port, runtime_port=port, emulator=gone, runtime=gone)
+    running = local_aws.LocalAws(emulator_port=port, runtime_port=port, keys=KEYS, emulator=gone, runtime=gone)
     for name in ("find_local_aws", "require_local_aws"):
         monkeypatch.setattr(session, name, lambda: running)
     assert run(monkeypatch, "prune", "-e", "local", "--yes") == 0

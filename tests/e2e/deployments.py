@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,8 +72,7 @@ def advance(aws: LocalAws, seconds: int) -> None:
 
 def clock_ahead(aws: LocalAws) -> float:
     """How many seconds the clock of the local AWS is ahead of the system's."""
-    with urllib.request.urlopen(f"{aws.emulator_url}/_tritonstack/clock", timeout=10) as answer:  # noqa: S310
-        now: float = json.load(answer)["now"]
+    now: float = aws.own_route("clock")["now"]
     return now - time.time()
 
 
@@ -103,16 +100,11 @@ def aws_fails(aws: LocalAws, *faults: dict[str, Any]) -> Iterator[None]:
 
 def faults_left(aws: LocalAws) -> int:
     """How many requests would still be answered with a fault."""
-    with urllib.request.urlopen(f"{aws.emulator_url}/_tritonstack/faults", timeout=10) as answer:  # noqa: S310
-        return sum(fault["times"] for fault in json.load(answer)["faults"])
+    return sum(fault["times"] for fault in aws.own_route("faults")["faults"])
 
 
 def _ask(aws: LocalAws, route: str, body: dict[str, Any] | None, *, method: str = "POST") -> None:
-    url = f"{aws.emulator_url}/_tritonstack/{route}"
-    content = json.dumps(body).encode() if body is not None else None
-    request = urllib.request.Request(url, data=content, method=method)  # noqa: S310  (on loopback)
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310  (on loopback)
-        assert answer.status == 200
+    aws.own_route(route, body, method=method)
 
 
 SHARE_ENOUGH = 20

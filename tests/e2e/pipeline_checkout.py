@@ -19,7 +19,7 @@ import yaml
 
 from tests.e2e.project import REPOSITORY, Project, environment_yaml
 from tritonstack_local import ACCOUNT, REGION
-from tritonstack_local.aws import LocalAws, read_url
+from tritonstack_local.aws import LocalAws
 
 CONNECTION = f"arn:aws:codeconnections:{REGION}:{ACCOUNT}:connection/11111111-2222-3333-4444-555555555555"
 LINKED = (
@@ -139,7 +139,7 @@ def container_credentials(checkout: Checkout) -> Iterator[tuple[dict[str, str], 
         def do_GET(self) -> None:
             asked.append(self.path)
             query = urllib.parse.urlencode({"role": checkout.role, "service": "codebuild.amazonaws.com"})
-            given = json.loads(read_url(f"{checkout.aws.emulator_url}/_tritonstack/iam/credentials?{query}"))
+            given = checkout.aws.own_route(f"iam/credentials?{query}")
             body = json.dumps({**given, "Token": given["SessionToken"], "Expiration": "2099-01-01T00:00:00Z"}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from botocore.exceptions import ClientError
 
+from tests.local_keys import KEYS
 from tests.review.corpus.case import ENVIRONMENT
 from tests.review.corpus.made import Made
 from tests.tritonstack_local.emulator.running import Emulator
@@ -202,7 +203,7 @@ class Account:
 
     def _cdk(self, *arguments: str, folder: Path | None = None, fails: bool = False) -> None:
         variables = {
-            **sdk_variables(emulator_url=self.aws.url, runtime_url=self.aws.url),
+            **sdk_variables(emulator_url=self.aws.url, runtime_url=self.aws.url, keys=KEYS),
             "CDK_VALIDATION": "false",
             "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(JSII_CACHE),
         }

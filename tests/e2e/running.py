@@ -14,6 +14,7 @@ import psutil
 from tests.e2e.guard import guarded
 from tests.e2e.project import Project
 from tritonstack_local.aws import LocalAws
+from tritonstack_local.keys import LocalKeys
 from tritonstack_local.processes import ProcessRecord, await_end, is_alive
 
 REMOVAL_SECONDS = 120.0
@@ -86,6 +87,7 @@ def local_aws_of(project: Project) -> LocalAws:
     return LocalAws(
         emulator_port=record["emulator_port"],
         runtime_port=record["runtime_port"],
+        keys=LocalKeys(**record["keys"]),
         emulator=ProcessRecord(**record["emulator"]),
         runtime=ProcessRecord(**record["runtime"]),
     )

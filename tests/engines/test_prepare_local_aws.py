@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.engines.prepare_way import A10G, T4, Way
+from tests.local_keys import OWN
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.engines.prepare_plan import PrepareFailedError
 from tritonstack.models.bucket import Place
@@ -43,7 +44,7 @@ class Faults:
         """A request to the faults' route."""
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
         try:
-            connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None)
+            connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None, OWN)
             answer = connection.getresponse()
             assert answer.status < 300, answer.read()
         finally:

@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.local_keys import OWN
 from tests.models.folders import source_of, write_double
 from tests.releases.deployment import OTHER, T4, A, B, C, Deployment
 from tests.tritonstack_local.emulator.building import buildspec, make_project
@@ -68,7 +69,8 @@ def test_credentials_that_end_before_a_record_is_written_leave_it_and_the_same_c
     updated: Deployment,
 ) -> None:
     fault = {"operation": "PutParameter", "status": 400, "code": "ExpiredTokenException", "times": 1}
-    request = urllib.request.Request(f"{updated.aws.url}/_tritonstack/faults", json.dumps(fault).encode())  # noqa: S310
+    url = f"{updated.aws.url}/_tritonstack/faults"
+    request = urllib.request.Request(url, json.dumps(fault).encode(), OWN)  # noqa: S310
     urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
     with pytest.raises(WorkFailedError, match="ExpiredTokenException") as caught:
         _rollback(updated, "bert", "--yes")

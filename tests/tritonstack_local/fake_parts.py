@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.local_keys import KEYS
 from tritonstack.errors import InputError
 from tritonstack.paths import HOME_VARIABLE, LocalPaths
 from tritonstack_local.aws import LocalAws
@@ -67,7 +68,7 @@ NO_DENIALS = {"enforced": True, "denials": [], "roles": []}
 
 
 GONE = ProcessRecord(pid=1, started=0.0, log="")
-AWS = LocalAws(emulator_port=4566, runtime_port=4567, emulator=GONE, runtime=GONE)
+AWS = LocalAws(emulator_port=4566, runtime_port=4567, keys=KEYS, emulator=GONE, runtime=GONE)
 
 
 class FakeParts:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from botocore.config import Config
 
+from tests.local_keys import KEYS
 from tests.tritonstack_local.fake_parts import FakeParts, kill, record_of
 from tests.tritonstack_local.http_fake import answering
 from tritonstack.errors import InputError, WorkFailedError
@@ -20,7 +21,7 @@ from tritonstack_local.processes import ProcessRecord, RunningRecord, write_reco
 def aws_at(port: int) -> LocalAws:
     """A local AWS whose two ports are one."""
     me = record_of(os.getpid())
-    return LocalAws(emulator_port=port, runtime_port=port, emulator=me, runtime=me)
+    return LocalAws(emulator_port=port, runtime_port=port, keys=KEYS, emulator=me, runtime=me)
 
 
 def test_without_a_record_and_with_one_of_what_ended_long_ago_none_is_running(parts: FakeParts) -> None:
@@ -29,12 +30,16 @@ def test_without_a_record_and_with_one_of_what_ended_long_ago_none_is_running(pa
         with pytest.raises(InputError, match=r"(?s)no local AWS is running.*tritonstack local up"):
             require_local_aws()
         gone = ProcessRecord(pid=os.getpid(), started=1.0, log="")
-        write_record(parts.paths, RunningRecord(emulator_port=1, runtime_port=2, emulator=gone, runtime=gone))
+        write_record(
+            parts.paths, RunningRecord(emulator_port=1, runtime_port=2, keys=KEYS, emulator=gone, runtime=gone)
+        )
 
 
 def test_a_starting_endpoint_is_shown_as_starting(parts: FakeParts) -> None:
     with subprocess.Popen(["sleep", "600"]) as emulator:
-        write_record(parts.paths, RunningRecord(emulator_port=1, runtime_port=2, emulator=record_of(emulator.pid)))
+        write_record(
+            parts.paths, RunningRecord(emulator_port=1, runtime_port=2, keys=KEYS, emulator=record_of(emulator.pid))
+        )
         assert find_local_aws() is None
         with pytest.raises(InputError, match="the local AWS is starting"):
             require_local_aws()
@@ -58,9 +63,11 @@ def test_the_message_of_a_part_that_has_ended_begins_with_what_to_do_and_shows_f
     assert told[3:] == [f"{number} {'x' * 500}" for number in range(995, 1000)]
 
 
-def test_the_variables_name_both_urls_fixed_credentials_and_no_file_of_the_person(tmp_path: Path) -> None:
+def test_the_variables_name_both_urls_the_drawn_credentials_and_no_file_of_the_person(tmp_path: Path) -> None:
     variables = aws_at(4566).variables()
-    assert variables == sdk_variables(emulator_url="http://127.0.0.1:4566", runtime_url="http://127.0.0.1:4566")
+    assert variables == sdk_variables(
+        emulator_url="http://127.0.0.1:4566", runtime_url="http://127.0.0.1:4566", keys=KEYS
+    )
     assert variables["AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME"] == "http://127.0.0.1:4566"
     assert variables["AWS_CONFIG_FILE"] == variables["AWS_SHARED_CREDENTIALS_FILE"] == os.devnull
     assert variables["AWS_EC2_METADATA_DISABLED"] == "true"

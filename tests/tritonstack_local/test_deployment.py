@@ -11,6 +11,7 @@ from textwrap import dedent
 import psutil
 import pytest
 
+from tests.local_keys import KEYS
 from tests.tritonstack_local.fake_parts import record_of, wait_for
 from tests.tritonstack_local.http_fake import answering
 from tritonstack.errors import WorkFailedError
@@ -47,7 +48,7 @@ def local(port: int = 4566) -> LocalDeployment:
     """A deployment of environment ``local``."""
     me = record_of(os.getpid(), log="/logs/emulator.log")
     return LocalDeployment(
-        aws=LocalAws(emulator_port=port, runtime_port=4567, emulator=me, runtime=me), environment="local"
+        aws=LocalAws(emulator_port=port, runtime_port=4567, keys=KEYS, emulator=me, runtime=me), environment="local"
     )
 
 

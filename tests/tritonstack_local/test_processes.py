@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.local_keys import KEYS
 from tests.tritonstack_local.fake_parts import record_of, wait_for
 from tritonstack.errors import InputError
 from tritonstack.paths import LocalPaths
@@ -119,12 +120,12 @@ def test_every_taken_port_is_named_with_its_option() -> None:
 
 EMULATOR = ProcessRecord(pid=10, started=1.5, log="/logs/emulator.log")
 RUNTIME = ProcessRecord(pid=11, started=2.5, log="/logs/runtime.log")
-WHOLE = RunningRecord(emulator_port=4566, runtime_port=4567, emulator=EMULATOR, runtime=RUNTIME)
+WHOLE = RunningRecord(emulator_port=4566, runtime_port=4567, keys=KEYS, emulator=EMULATOR, runtime=RUNTIME)
 
 
 def test_a_record_is_read_as_it_was_written_until_it_is_forgotten(tmp_path: Path) -> None:
     paths = LocalPaths(tmp_path)
-    for record in (WHOLE, RunningRecord(emulator_port=1, runtime_port=2, emulator=EMULATOR)):
+    for record in (WHOLE, RunningRecord(emulator_port=1, runtime_port=2, keys=KEYS, emulator=EMULATOR)):
         write_record(paths, record)
         assert read_record(paths) == record
         assert [*record.parts.values()][-1] == EMULATOR  # the runtime and its Tritons are stopped first

@@ -13,6 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import TritonstackError, WorkFailedError
+from tritonstack.loopback_guard import refusal
 from tritonstack.monitoring.graphs import Dashboard, Graph, Needs, Section
 from tritonstack.monitoring.metric import queries
 from tritonstack.pages import page as pages
@@ -208,10 +209,15 @@ def make_server(draw: Callable[[], str], *, port: int) -> http.server.ThreadingH
         """Answers ``GET /`` of this machine's own browsers."""
 
         def do_GET(self) -> None:
-            """The page; 403 for another site's name, which may have been led here; 502 where metrics fail."""
-            host, _, _ = self.headers.get("Host", "").partition(":")
-            if host not in {HOST, "localhost"}:
-                self._answer(HTTPStatus.FORBIDDEN, "this server answers for 127.0.0.1 alone\n", kind="text/plain")
+            """The page; 403 for another site's name or page, 502 where metrics fail."""
+            reason = refusal(
+                host=self.headers.get("Host"),
+                origin=self.headers.get("Origin"),
+                fetch_site=self.headers.get("Sec-Fetch-Site"),
+                navigation=self.headers.get("Sec-Fetch-Dest") == "document",  # a link to this page, in no frame
+            )
+            if reason is not None:
+                self._answer(HTTPStatus.FORBIDDEN, f"{reason}\n", kind="text/plain")
             elif self.path != "/":
                 self._answer(HTTPStatus.NOT_FOUND, "there is one page: /\n", kind="text/plain")
             else:

@@ -78,7 +78,6 @@ NO_STATISTICS = (
     "CloudWatch (namespace AWS/SageMaker), or tritonstack local status for the local AWS"
 )
 NO_MANIFEST = "its manifest cannot be read: it takes s3:GetObject and s3:ListBucket on the bucket's manifests/"
-_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 log = logging.getLogger("tritonstack.proxy")
 
 
@@ -136,7 +135,6 @@ class Proxy:
     async def handle(self, request: Request) -> Answer:
         """The response to a request."""
         try:
-            refuse_browsers(request.headers)
             route = read_route(request.method, request.path)
         except HttpError as error:
             return error_answer(error.status, str(error))
@@ -217,18 +215,6 @@ class Proxy:
             allowed = error.problems[0].allowed
             raise HttpError(404, f"there can be no model {model[:200]!r}; allowed: {allowed}") from error
         return model
-
-
-def refuse_browsers(headers: Headers) -> None:
-    """Refuse requests of web pages, which must not use the user's credentials.
-
-    A page's requests carry Origin; a page whose host name resolves to this machine carries that name in Host.
-    Raises HttpError.
-    """
-    host = headers.get(b"host", b"localhost").decode("latin-1").lower()
-    name = host if host in _HOSTS else host.rpartition(":")[0]
-    if b"origin" in headers or name not in _HOSTS:
-        raise HttpError(403, "this proxy signs with a person's credentials: it answers programs on this machine alone")
 
 
 # KServe's binary tensor extension gives the length of the JSON in the header ``Inference-Header-Content-Length``.

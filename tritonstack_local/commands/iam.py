@@ -18,7 +18,7 @@ from rich.text import Text
 
 from tritonstack.cli.conventions import json_option, plain_table, print_json, result_console
 from tritonstack.errors import InputError, Problem
-from tritonstack_local.aws import LocalAws, read_url, require_local_aws
+from tritonstack_local.aws import LocalAws, require_local_aws
 
 SHOWN_DENIALS = 5
 CDK_HASH = r"(?<=.)[0-9A-F]{8}$"
@@ -169,7 +169,7 @@ def role_variables(aws: LocalAws, role: str) -> dict[str, str]:
     """The variables that give a caller a session of a role. Raises InputError: there is no such role."""
     query = urllib.parse.urlencode({"role": role, "session": "local-env"})
     try:
-        given = json.loads(read_url(f"{aws.emulator_url}/_tritonstack/iam/credentials?{query}"))
+        given = aws.own_route(f"iam/credentials?{query}")
     except urllib.error.HTTPError as error:
         allowed, advice = "a role of the local AWS", "aws iam list-roles --query 'Roles[].RoleName'"
         raise InputError([Problem(field="--role", found=role, allowed=allowed, advice=advice)]) from error

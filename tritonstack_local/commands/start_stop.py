@@ -33,6 +33,7 @@ from tritonstack_local.aws import (
     sdk_variables,
 )
 from tritonstack_local.commands.iam import role_variables
+from tritonstack_local.keys import OWN_ROUTES, LocalKeys
 from tritonstack_local.leftovers import sweep_emulator, sweep_shared_memory
 from tritonstack_local.library import child_variables, library_path
 from tritonstack_local.processes import (
@@ -85,30 +86,33 @@ def start_local_aws(
 
 def _start(paths: LocalPaths, *, choices: tuple[int, int], report: Callable[[str], None], iam: bool) -> LocalAws:
     emulator_port, runtime_port = choose_ports(emulator=choices[0], runtime=choices[1])
-    record = RunningRecord(emulator_port=emulator_port, runtime_port=runtime_port, iam=iam)
+    record = RunningRecord(emulator_port=emulator_port, runtime_port=runtime_port, iam=iam, keys=LocalKeys.draw())
     started: list[ProcessRecord] = []
     try:
         report(f"local AWS on port {emulator_port}")
-        started.append(emulator := _start_emulator(paths, emulator_port, runtime_port, iam=iam))
+        started.append(emulator := _start_emulator(paths, record))
         write_record(paths, replace(record, emulator=emulator))
-        _wait(f"http://127.0.0.1:{emulator_port}/_tritonstack/health", "the AWS emulator", emulator)
+        _wait(emulator_port, "the AWS emulator", emulator, record.keys)
         report(f"SageMaker runtime on port {runtime_port}")
-        started.append(runtime := _start_runtime(paths, emulator_port, runtime_port, iam=iam))
+        started.append(runtime := _start_runtime(paths, record))
         write_record(paths, replace(record, emulator=emulator, runtime=runtime))
-        _wait(f"http://127.0.0.1:{runtime_port}/_tritonstack/health", "the SageMaker runtime", runtime)
+        _wait(runtime_port, "the SageMaker runtime", runtime, record.keys)
     except BaseException:  # an interrupted start too leaves nothing running
         for process in reversed(started):
             process.stop()
         forget_record(paths)
         raise
-    return LocalAws(emulator_port=emulator_port, runtime_port=runtime_port, emulator=emulator, runtime=runtime)
+    return LocalAws(
+        emulator_port=emulator_port, runtime_port=runtime_port, keys=record.keys, emulator=emulator, runtime=runtime
+    )
 
 
 def _answers(record: RunningRecord) -> bool:
     """Whether the part that still runs is of use: it answers."""
     alive = record.runtime is not None and record.runtime.running
+    port = record.runtime_port if alive else record.emulator_port
     try:
-        read_url(f"http://127.0.0.1:{record.runtime_port if alive else record.emulator_port}/_tritonstack/health")
+        read_url(f"http://127.0.0.1:{port}{OWN_ROUTES}health", record.keys)
     except (OSError, http.client.HTTPException):
         return False
     return True
@@ -125,17 +129,16 @@ def _start_other_half(
     paths: LocalPaths, record: RunningRecord, *, report: Callable[[str], None], note: Callable[[str], None]
 ) -> LocalAws:
     """Start the part that has ended beside the one that runs; where it does not start, the other one stays."""
-    ports = record.emulator_port, record.runtime_port
     lost = record.runtime is None or not record.runtime.running
-    part, port = ("runtime", ports[1]) if lost else ("emulator", ports[0])
+    part, port = ("runtime", record.runtime_port) if lost else ("emulator", record.emulator_port)
     name = "the SageMaker runtime" if lost else "the AWS emulator"
     require_port_again(port, name=name)
     report(f"{name} on port {port}")
-    process = (_start_runtime if lost else _start_emulator)(paths, *ports, iam=record.iam)
+    process = (_start_runtime if lost else _start_emulator)(paths, record)
     try:
         whole = replace(record, **{part: process})
         write_record(paths, whole)
-        _wait(f"http://127.0.0.1:{port}/_tritonstack/health", name, process)
+        _wait(port, name, process, record.keys)
     except BaseException:
         process.stop()
         raise
@@ -175,7 +178,7 @@ def _stop_recorded(paths: LocalPaths) -> tuple[list[str], list[str]]:
     return stopped, ended
 
 
-def _start_emulator(paths: LocalPaths, port: int, runtime_port: int, *, iam: bool) -> ProcessRecord:
+def _start_emulator(paths: LocalPaths, record: RunningRecord) -> ProcessRecord:
     temporary = paths.emulator / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     environment = {
@@ -184,12 +187,13 @@ def _start_emulator(paths: LocalPaths, port: int, runtime_port: int, *, iam: boo
         "PYTHONPATH": str(library_path()),
         "PYTHONUNBUFFERED": "1",
         **child_variables(),
-        "GATEWAY_PORT": str(port),
+        **record.keys.variables(),
+        "GATEWAY_PORT": str(record.emulator_port),
         "STATE_DIR": str(paths.emulator / "state"),
         "TMPDIR": str(temporary),
         "NODE_PATH": str(REPOSITORY / "node_modules"),
-        "TRITONSTACK_RUNTIME_URL": f"http://127.0.0.1:{runtime_port}",
-        "TRITONSTACK_IAM": "on" if iam else "off",
+        "TRITONSTACK_RUNTIME_URL": f"http://127.0.0.1:{record.runtime_port}",
+        "TRITONSTACK_IAM": "on" if record.iam else "off",
         # Of the caller's folder; the emulator starts in another one.
         **{name: str(Path(os.environ[name]).absolute()) for name in (IAM_RECORDS,) if os.environ.get(name)},
     }
@@ -201,16 +205,17 @@ def _start_emulator(paths: LocalPaths, port: int, runtime_port: int, *, iam: boo
     )
 
 
-def _start_runtime(paths: LocalPaths, emulator_port: int, port: int, *, iam: bool) -> ProcessRecord:
+def _start_runtime(paths: LocalPaths, record: RunningRecord) -> ProcessRecord:
     paths.runtime.mkdir(parents=True, exist_ok=True)
     return start_process(
         [
             str(environment_python("main")), "-m", "tritonstack_local.runtime",
-            "--port", str(port), "--emulator", f"http://127.0.0.1:{emulator_port}", "--state", str(paths.runtime),
+            "--port", str(record.runtime_port), "--emulator", f"http://127.0.0.1:{record.emulator_port}",
+            "--state", str(paths.runtime),
         ],
         environment={
             **plain_environment(), **child_variables(), "PYTHONPATH": str(library_path()), "PYTHONUNBUFFERED": "1",
-            "TRITONSTACK_IAM": "on" if iam else "off",
+            **record.keys.variables(), "TRITONSTACK_IAM": "on" if record.iam else "off",
         },
         folder=paths.runtime,
         log=_new_log(paths, "runtime"),
@@ -233,11 +238,12 @@ def _check_environments() -> None:
         raise InputError([Problem(found=found, allowed=allowed, advice=setup_command())])
 
 
-def _wait(url: str, name: str, process: ProcessRecord) -> None:
+def _wait(port: int, name: str, process: ProcessRecord, keys: LocalKeys) -> None:
+    url = f"http://127.0.0.1:{port}{OWN_ROUTES}health"
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         try:
-            read_url(url)
+            read_url(url, keys)
             answered = True
         except (OSError, http.client.HTTPException):
             answered = False
@@ -316,7 +322,7 @@ PATH_BACK = 'if [ -n "${TRITONSTACK_PATH-}" ]; then PATH=${PATH#"$TRITONSTACK_PA
 def env(*, unset: bool, role: str | None) -> None:
     """Print the variables that point an AWS SDK at the local AWS: eval "$(tritonstack local env)"."""
     if unset:  # also when nothing runs any more
-        for name in (*sdk_variables(emulator_url="", runtime_url=""), "AWS_SESSION_TOKEN"):
+        for name in (*sdk_variables(emulator_url="", runtime_url="", keys=LocalKeys.draw()), "AWS_SESSION_TOKEN"):
             click.echo(f"unset {name}")
         click.echo(PATH_BACK)
         return

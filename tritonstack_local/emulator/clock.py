@@ -44,7 +44,8 @@ class Clock:
     def __init__(self) -> None:
         """Start at the system's time."""
         self.condition = threading.Condition(threading.RLock())
-        self._ahead = self._began = time.time() - time.monotonic()  # the system's time may jump, ours must not
+        self._ahead = time.time() - time.monotonic()  # the system's time may jump, ours must not
+        self._moved_by = 0.0  # apart: a difference of times since the epoch loses its last digits
         self._moved: list[Callable[[], None]] = []
 
     def now(self) -> float:
@@ -56,9 +57,10 @@ class Clock:
         if isinstance(seconds, bool) or not 0 <= seconds <= MOST_SECONDS:  # which nan is not
             raise ValueError(f"{seconds} s: the clock moves forward by 0 to {MOST_SECONDS} s at a time")
         with self.condition:
-            if self._ahead - self._began + seconds > MOST_AHEAD_SECONDS:
+            if self._moved_by + seconds > MOST_AHEAD_SECONDS:
                 raise ValueError(f"{seconds} s: the clock would be more than {MOST_AHEAD_SECONDS} s ahead")
             self._ahead += seconds
+            self._moved_by += seconds
             self.condition.notify_all()
         for call in list(self._moved):
             call()

@@ -1,4 +1,6 @@
-"""The one port: internal routes, InvokeEndpoint handed to the runtime, everything else authorised and to MiniStack.
+"""The one port: routes of our own, InvokeEndpoint handed to the runtime, everything else authorised and to MiniStack.
+
+Nothing of a page in a browser passes (``tritonstack.loopback_guard``).
 
 Tests may ask for faults: requests that AWS refuses, or answers late, updates that end in silence, no instances.
 """
@@ -18,12 +20,17 @@ from typing import Any
 
 import ministack.app
 from ministack.core.concurrency import run_reentrant
+from ministack.services import s3
 
+from tritonstack.loopback_guard import refusal
 from tritonstack_local.emulator.clock import MOST_SECONDS, clock
 from tritonstack_local.emulator.iam import gate
 from tritonstack_local.emulator.iam.authorization import usage
+from tritonstack_local.emulator.iam.request import UnreadableRequestError, decompressed
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
+from tritonstack_local.emulator.settings import EmulatorSettings
+from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER
 
 _CODES = {403: "AccessDenied", 409: "ConditionalRequestConflict", 500: "InternalError", 503: "SlowDown"}
 _OPERATION_CODES = {403: "AccessDeniedException", 500: "InternalFailure", 503: "ServiceUnavailable"}
@@ -183,29 +190,69 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-_INTERNAL = "/_tritonstack/"
+_MINISTACK = re.compile(r"/_(ministack|localstack)/")
+_ANSWERS = re.compile(r"/_ministack/cfn-(response|signal)/[0-9a-f-]{36}")
+"""URLs that a custom resource's function or a wait condition's handle was given, each with a random id of its own: of
+MiniStack's own routes the only ones that answer, for the others change its state unsigned."""
 INSTANCE = uuid.uuid4().hex
 """Differs each time that the emulator starts: what it gave out before, such as sessions of roles, is void."""
 _REPORT = re.compile(r"^/_tritonstack/endpoints/([^/]+)/report$")
 _LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runtime's to tell
 
 
+def expanded(body: bytes, headers: dict[str, str]) -> bytes:
+    """In MiniStack's place: a compressed body and its header taken off, within bounds; as it is where it has none."""
+    encodings = [each.strip() for each in headers.get("content-encoding", "").split(",") if each.strip()]
+    if "gzip" not in encodings:
+        return body
+    try:
+        content = decompressed(body)
+    except UnreadableRequestError:
+        return body
+    encodings.remove("gzip")
+    headers.pop("content-encoding")
+    return content
+
+
+def virtual_host(host: str, *, method: str, path: str) -> bool:
+    """Whether a Host is a bucket's name below localhost (S3 user guide, "Virtual hosting of general purpose buckets").
+
+    The bucket exists, or the request creates it. Browsers resolve such names to this machine alone (RFC 6761).
+    """
+    name = host.lower().rpartition(":")[0] if re.search(r":\d+$", host) else host.lower()
+    bucket = name.removesuffix(".localhost").removesuffix(".s3") if name.endswith(".localhost") else ""
+    return bool(bucket) and (bucket in s3._buckets or (method == "PUT" and path == "/"))
+
+
 class Gateway:
     """The ASGI application."""
 
-    def __init__(self, runtime_url: str | None, endpoints: Endpoints, faults: Faults) -> None:
+    def __init__(self, settings: EmulatorSettings, endpoints: Endpoints, faults: Faults) -> None:
         """``endpoints`` take the runtime's reports; ``faults`` are those that were asked for."""
-        self._runtime_url = runtime_url
+        self._runtime_url = settings.runtime_url
+        self._keys = settings.keys
+        ministack.app._decompress_request_body = expanded
         self._endpoints = endpoints
         self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection's request, or the server's life cycle."""
         answer: Answer | None = None
+        if scope["type"] == "websocket":  # no service here has any, and a page may open one without asking
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] == "http":
+            send = _without_cors(send)
             method, path = scope["method"], scope["path"]
-            if path.startswith(_INTERNAL) or path == "/_ministack/reset":  # which would empty a part of the stores
-                answer = await self._internal(scope, receive)
+            reason = _foreign(scope)
+            if reason is not None:
+                answer = _json(403, {"message": f"The request is refused: {reason}."})
+            elif path.startswith(OWN_ROUTES):
+                answer = await self._own(scope, receive)
+            elif _MINISTACK.match(path):
+                if method != "PUT" or not _ANSWERS.fullmatch(path):
+                    answer = _json(404, {"message": f"{method} {path} is no route of the local AWS"})
             elif method == "POST" and INVOCATION.match(path):
                 answer = await self._invoke(scope, receive)
             else:
@@ -222,11 +269,14 @@ class Gateway:
         else:
             await _answer(send, answer)
 
-    async def _internal(self, scope: Scope, receive: Receive) -> Answer:
+    async def _own(self, scope: Scope, receive: Receive) -> Answer:
+        fault = self._keys.token_fault(_header(scope, TOKEN_HEADER))
+        if fault is not None:
+            return _json(403, {"message": f"The request is refused: {fault}."})
         method, path, body = scope["method"], scope["path"], await _body(receive)
         report = _REPORT.match(path)
         said: Said
-        match method, path.removeprefix(_INTERNAL):
+        match method, path.removeprefix(OWN_ROUTES):
             case "GET", "health":
                 said = 200, {"status": "ok"}
             case "GET", "mark":
@@ -300,8 +350,35 @@ def _move_clock(body: bytes | None) -> Said:
 
 async def _body(receive: Receive) -> bytes | None:
     """The request's body; None where it is too large."""
-    body = await gate.read_body(receive)
-    return body if len(body) <= _LARGEST_BODY else None
+    return await gate.read_body(receive, largest=_LARGEST_BODY)
+
+
+def _header(scope: Scope, name: str) -> str | None:
+    """A request's header; several of one name in one, as HTTP reads them. None where there is none."""
+    found = [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name.encode()]
+    return ", ".join(found) if found else None
+
+
+def _foreign(scope: Scope) -> str | None:
+    host = _header(scope, "host")
+    return refusal(
+        host=host,
+        origin=_header(scope, "origin"),
+        fetch_site=_header(scope, "sec-fetch-site"),
+        virtual_host=host is not None and virtual_host(host, method=scope["method"], path=scope["path"]),
+    )
+
+
+def _without_cors(send: Send) -> Send:
+    """``send`` without the headers by which MiniStack would let a page of any site read its answers."""
+
+    async def sending(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            kept = [pair for pair in message["headers"] if not bytes(pair[0]).lower().startswith(b"access-control-")]
+            message = {**message, "headers": kept}
+        await send(message)
+
+    return sending
 
 
 def _json(status: int, content: dict[str, Any]) -> Answer:

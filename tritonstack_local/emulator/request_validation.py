@@ -41,8 +41,8 @@ def data_beside(module: str, name: str) -> dict[str, Any]:
     return found
 
 
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
-"""The account's administrator's, whose requests are all allowed."""
+CREDENTIALS: dict[str, str] = {}
+"""The account's administrator's, whose requests are all allowed; put in by ``server.build``."""
 OWN_TOKEN = uuid.uuid4().hex
 """The session token of this process's own calls of its services (``services.call``), which need no permission."""
 

@@ -33,6 +33,7 @@ from tritonstack_local.emulator.gateway import Faults, Gateway
 from tritonstack_local.emulator.iam.authorization import switch
 from tritonstack_local.emulator.iam.records import records
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
+from tritonstack_local.emulator.request_validation import CREDENTIALS
 from tritonstack_local.emulator.sagemaker.api import sagemaker_service
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
@@ -52,6 +53,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     """
     read_tables_whole()
     switch.on = settings.iam
+    CREDENTIALS.update(settings.keys.credentials())
     if not settings.iam:
         logger.warning("IAM is switched off (TRITONSTACK_IAM=off): every request is allowed")
     state = SageMakerState(fleets=settings.fleets)
@@ -87,7 +89,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     sagemaker.before = autoscaling.before = faults.refuse
     endpoints.silently_back = faults.silently_back
     endpoints.instances.short_of = faults.short_of
-    return Gateway(settings.runtime_url, endpoints, faults)
+    return Gateway(settings, endpoints, faults)
 
 
 def read_tables_whole() -> None:

@@ -41,7 +41,7 @@ def call(service: str, operation: str, request: dict[str, Any]) -> dict[str, Any
     """
     request = request_validation.coerce(service, operation, request)
     request_validation.validate(service, operation, request)
-    keys = {"AWS_ACCESS_KEY_ID": get_account_id(), "AWS_SECRET_ACCESS_KEY": "testing", "AWS_SESSION_TOKEN": OWN_TOKEN}
+    keys = {"AWS_ACCESS_KEY_ID": get_account_id(), "AWS_SECRET_ACCESS_KEY": "own", "AWS_SESSION_TOKEN": OWN_TOKEN}
     try:
         own = request_validation.client(service, get_region(), keys, attempts=1)
         answer: dict[str, Any] = getattr(own, xform_name(operation))(**request)

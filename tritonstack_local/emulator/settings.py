@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack_local import ACCOUNT, REGION
+from tritonstack_local.keys import LocalKeys
 
 HOST = "127.0.0.1"
-"""The local AWS verifies no signature: it listens on loopback alone."""
+"""The local AWS verifies no signature: it listens on loopback alone, and its callers are known by their access keys."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +25,11 @@ class EmulatorSettings:
     endpoint_wait_seconds: float  # the longest that CloudFormation waits for an endpoint
     stack_patience_seconds: float  # how long an answer of CloudFormation may wait for a stack to settle
     iam: bool  # whether permissions are enforced
+    keys: LocalKeys
 
     @classmethod
-    def read(cls, variables: Mapping[str, str]) -> EmulatorSettings:
-        """Reads the variables; raises ValueError with a sentence for the user where one is wrong."""
+    def read(cls, variables: MutableMapping[str, str]) -> EmulatorSettings:
+        """Reads the variables, and removes the keys; raises ValueError with a sentence where one is wrong."""
         fleets = variables.get("TRITONSTACK_FLEETS", "runtime")
         if fleets not in ("runtime", "none"):
             raise ValueError(f"TRITONSTACK_FLEETS={fleets}: 'runtime' or 'none'")
@@ -48,6 +50,7 @@ class EmulatorSettings:
             endpoint_wait_seconds=wait,
             stack_patience_seconds=patience,
             iam=iam == "on",
+            keys=LocalKeys.take(variables),
         )
 
     def export(self, folder: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import uvloop
 
+from tritonstack_local.keys import LocalKeys
 from tritonstack_local.runtime.app import Runtime
 from tritonstack_local.runtime.callers import Authority, Roles
 from tritonstack_local.runtime.deployed import EmulatorReader, emulator_client
@@ -31,6 +32,7 @@ def read_arguments(argv: list[str] | None = None) -> RuntimeSettings:
     return RuntimeSettings(
         port=given.port,
         emulator_url=given.emulator.rstrip("/"),
+        keys=LocalKeys.take(os.environ),
         state=given.state.resolve(),
         max_payload_bytes=int(payload),
         iam=os.environ.get("TRITONSTACK_IAM", "on") != "off",

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from tritonstack.http_server import Answer, InvokeError, Request, Server
+from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER
 from tritonstack_local.runtime.background import say_if_it_failed
 from tritonstack_local.runtime.callers import Authority, Callers
 from tritonstack_local.runtime.deployed import DeployedConfig, EmulatorReader
@@ -116,7 +117,7 @@ class Runtime:
         self.settings = settings
         self.publisher = Publisher(settings=settings, cloudwatch=cloudwatch, logs=logs)
         self.reconciler = Reconciler(reader=reader, settings=settings, new_fleet=self._new_fleet)
-        self._callers = Callers(authority, tags_of=self._tags_of) if settings.iam else None
+        self._callers = Callers(authority, tags_of=self._tags_of)
         self._server = Server(
             handle=self.handle,
             handle_at_once=self.handle_at_once,
@@ -139,16 +140,20 @@ class Runtime:
     async def handle(self, request: Request) -> Answer:
         path, name = request.path, endpoint_in(request.method, request.path)
         if name is not None:
-            if self._callers is not None:
-                await self._callers.check(request, name)
+            await self._callers.check(request, name)
             endpoint = self.reconciler.endpoints.get(name)
             if endpoint is None:
                 raise endpoint_not_found(endpoint=name)
             return await endpoint.invoke(request)
-        if request.method == b"GET" and path == b"/_tritonstack/health":
-            return Answer.of_json({"status": "ok"})
-        if request.method == b"GET" and path == b"/_tritonstack/status":
-            return Answer.of_json(runtime_status(self.reconciler))
+        if path.startswith(OWN_ROUTES.encode()):
+            token = request.headers.get(TOKEN_HEADER.encode())
+            fault = self.settings.keys.token_fault(None if token is None else token.decode("latin-1"))
+            if fault is not None:
+                raise InvokeError("AccessDeniedException", 403, f"The request is refused: {fault}.")
+            if request.method == b"GET" and path == b"/_tritonstack/health":
+                return Answer.of_json({"status": "ok"})
+            if request.method == b"GET" and path == b"/_tritonstack/status":
+                return Answer.of_json(runtime_status(self.reconciler))
         sentence = f"The local runtime implements InvokeEndpoint, not {shortened(path.decode('latin-1'))}."
         raise InvokeError("UnknownOperationException", 404, sentence)
 
@@ -158,8 +163,7 @@ class Runtime:
         endpoint = None if name is None else self.reconciler.endpoints.get(name)
         if name is None or endpoint is None:
             return False
-        allowed = self._callers is None or self._callers.allowed_at_once(request, name)
-        return allowed and endpoint.invoke_at_once(request, done)
+        return self._callers.allowed_at_once(request, name) and endpoint.invoke_at_once(request, done)
 
     def refused(self, method: bytes, path: bytes, error: InvokeError) -> None:
         """Count a payload that was too large at the endpoint it was sent to."""
@@ -190,8 +194,7 @@ class Runtime:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._server.stop(seconds=LAST_REQUESTS_SECONDS)
-        if self._callers is not None:
-            self._callers.stop()
+        self._callers.stop()
         await self.reconciler.stop()
         await self.publisher.flush()
 

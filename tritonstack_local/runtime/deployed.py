@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalE
 
 from tritonstack.naming import LOCAL_MAX_LOADED_MODELS_TAG
 from tritonstack_local import REGION
+from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER
 from tritonstack_local.runtime.settings import RuntimeSettings
 
 DEPLOYING = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
@@ -130,7 +131,8 @@ def emulator_client(
     settings: RuntimeSettings, service: str, *, read_timeout: float = 20.0, keys: Mapping[str, str] | None = None
 ) -> Any:
     """A boto3 client of the local AWS. ``keys``: a session's, as boto3 takes them; None for the administrator's."""
-    signed: Any = keys or {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
+    administrator = {name.lower(): value for name, value in settings.keys.credentials().items()}
+    signed: Any = keys or administrator
     return boto3.client(
         service,
         endpoint_url=settings.emulator_url,
@@ -151,8 +153,9 @@ def ask_emulator(settings: RuntimeSettings, path: str, question: Any = None, *, 
 
     Raises UnreachableError: nothing answers, or no JSON.
     """
-    url = f"{settings.emulator_url}/_tritonstack/{path}"
-    request = urllib.request.Request(url, data=None if question is None else json.dumps(question).encode())  # noqa: S310
+    url = f"{settings.emulator_url}{OWN_ROUTES}{path}"
+    body = None if question is None else json.dumps(question).encode()
+    request = urllib.request.Request(url, data=body, headers={TOKEN_HEADER: settings.keys.token})  # noqa: S310
     try:
         try:
             with urllib.request.urlopen(request, timeout=seconds) as answer:  # noqa: S310  (the emulator, on loopback)

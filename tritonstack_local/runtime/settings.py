@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
+from tritonstack_local.keys import LocalKeys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +15,7 @@ class RuntimeSettings:
 
     port: int  # the loopback port of InvokeEndpoint
     emulator_url: str  # where the other AWS APIs answer
+    keys: LocalKeys
     state: Path  # the folder of the fleets: unpacked models and Triton's logs
     iam: bool = True  # whether callers are checked, and fleets act with their Model's execution role
     # the largest request body: a setting, for AWS's pages disagree

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.local_keys import KEYS
 from tests.tritonstack_capacity.bench.virtual_time import VirtualLoop
 from tests.tritonstack_capacity.simulation.plans import KIND, calls, evicted, hits, plan, table
 from tritonstack.http_server import Answer
@@ -78,7 +79,7 @@ async def played(pairs: Pairs, *, parallel: int, unload: float, cached: bool) ->
     container = Container(unload)
     nothing = SimpleNamespace(duration=lambda *_: None)
     files = SimpleNamespace(fetch_target=lambda *_, **__: 0.0, remove=lambda _: None)
-    limits = RuntimeSettings(port=1, emulator_url="", state=Path())
+    limits = RuntimeSettings(port=1, emulator_url="", keys=KEYS, state=Path())
     cache = ModelCache(
         load=container.load,
         unload=container.unload,

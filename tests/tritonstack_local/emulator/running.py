@@ -21,6 +21,8 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from tests.local_keys import KEYS, OWN
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 PYTHON = REPOSITORY / ".envs/emulator/bin/python"
 START_SECONDS = 30.0
@@ -81,6 +83,7 @@ class Emulator:
             "TRITONSTACK_STACK_PATIENCE_SECONDS": "0",  # the tests look themselves, and often
             "STATE_DIR": str(folder / "state"),
             "TMPDIR": str(self.temporary),
+            **KEYS.variables(),
             "TRITONSTACK_IAM": "off",  # most tests here are of one service, with roles that may nothing
             **variables,
             **measured(folder),
@@ -145,7 +148,7 @@ class Emulator:
     def _http(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
-            connection.request(method, path, body)
+            connection.request(method, path, body, OWN)
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
         finally:

@@ -12,6 +12,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from tests.local_keys import OWN
 from tests.tritonstack_local.emulator.processing_jobs import ended_job, start_job
 from tests.tritonstack_local.emulator.running import Emulator, make_role
 
@@ -28,7 +29,7 @@ def ask(aws: Emulator, verb: str, fault: dict[str, Any] | None = None) -> tuple[
     """A request to the faults' route; status and answer."""
     connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=10)
     try:
-        connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None)
+        connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None, OWN)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     finally:

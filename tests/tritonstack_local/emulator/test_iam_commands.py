@@ -14,6 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
+from tests.local_keys import KEYS
 from tests.tritonstack_local.emulator.running import TRUST, Emulator
 from tests.tritonstack_local.fake_parts import EMPTY_STATUS, record_of
 from tests.tritonstack_local.http_fake import answering
@@ -44,7 +45,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
         def find(emulator: Emulator) -> None:
             parts = {"emulator": record_of(emulator.process.pid), "runtime": record_of(os.getpid())}
-            record = RunningRecord(emulator_port=emulator.port, runtime_port=port, **parts)
+            record = RunningRecord(emulator_port=emulator.port, runtime_port=port, keys=KEYS, **parts)
             write_record(LocalPaths(tmp_path), record)
 
         yield find

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec
 import boto3
 from botocore.config import Config
 
+from tests.local_keys import KEYS
 from tests.tritonstack_local.runtime.fake_triton import FakeTriton
 from tritonstack.http_server import Answer, InvokeError, Request
 from tritonstack_local.runtime.app import Runtime
@@ -387,6 +388,7 @@ def settings(folder: Path, **changes: Any) -> RuntimeSettings:
     quick = RuntimeSettings(
         port=0,
         emulator_url="http://127.0.0.1:1",
+        keys=KEYS,
         state=folder,
         invoke_seconds=10.0,
         reconcile_seconds=0.01,

@@ -119,10 +119,11 @@ async def test_while_iam_does_not_answer_the_last_decision_holds_and_others_are_
 
 
 @asynchronous
-async def test_where_iam_is_off_nobody_is_asked_about(tmp_path: Path) -> None:
+async def test_where_iam_is_off_an_access_key_of_nobody_is_refused_all_the_same(tmp_path: Path) -> None:
     async with stage(tmp_path, config(), iam=False) as at:
-        assert [await at.call() for _ in range(2)]
-        assert (at.authority.asked, at.at_once) == ([], 1)
+        at.authority.refused["nobody"] = DENIED
+        assert await at.call()
+        assert await code(at, access_key="nobody") == DENIED.code
 
 
 @asynchronous

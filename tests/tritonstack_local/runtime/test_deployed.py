@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
+from tests.local_keys import KEYS
 from tests.tritonstack_local.http_fake import answering
 from tests.tritonstack_local.runtime.fakes import ROLE
 from tritonstack_local.runtime.deployed import (
@@ -41,7 +42,7 @@ MODEL: dict[str, Any] = {
 
 def reader(url: str = "http://127.0.0.1:1") -> EmulatorReader:
     """A reader of nothing that answers."""
-    return EmulatorReader(RuntimeSettings(port=0, emulator_url=url, state=Path("unused")))
+    return EmulatorReader(RuntimeSettings(port=0, emulator_url=url, keys=KEYS, state=Path("unused")))
 
 
 def described(stub: Stubber, *, tags: dict[str, str] | None = None, **changes: Any) -> None:
@@ -111,7 +112,7 @@ def test_a_local_aws_that_does_not_answer_is_unreachable() -> None:
 def test_another_emulator_behind_the_same_address_is_noticed_once() -> None:
     noticed: list[str] = []
     one = EmulatorReader(
-        RuntimeSettings(port=0, emulator_url="http://127.0.0.1:1", state=Path("unused")),
+        RuntimeSettings(port=0, emulator_url="http://127.0.0.1:1", keys=KEYS, state=Path("unused")),
         restarted=lambda: noticed.append("restarted"),
     )
     for instance, expected in (("a", 0), ("a", 0), ("b", 1), ("b", 1)):

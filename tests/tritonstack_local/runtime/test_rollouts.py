@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.local_keys import OWN
 from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, config, stage, until
 from tritonstack_local.runtime.deployed import DeployedEndpoint, Reported, Traffic, UnreachableError
 from tritonstack_local.runtime.endpoint import Endpoint
@@ -162,9 +163,10 @@ async def test_a_runtime_that_starts_again_amid_the_steps_starts_both_fleets_and
 
 async def fetched(port: int, path: str) -> Any:
     """A JSON answer of the runtime."""
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=OWN)
 
     def fetch() -> Any:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(asked, timeout=5) as answer:  # noqa: S310  (on loopback)
             return json.load(answer)
 
     return await asyncio.to_thread(fetch)

@@ -22,16 +22,21 @@ from tritonstack_local.emulator.iam.authorization import (
     set_current,
 )
 from tritonstack_local.emulator.iam.needs import Need, UnmappedOperationError, needs_of
-from tritonstack_local.emulator.iam.principals import CredentialsError, principal_of, register_session, role_record
-from tritonstack_local.emulator.iam.request import read_request, reads_body
+from tritonstack_local.emulator.iam.principals import principal_of, register_session, role_record
+from tritonstack_local.emulator.iam.request import LARGEST_BODY, read_request, reads_body, signer
 from tritonstack_local.emulator.iam.service_calls import check_key_states, names, needs_of_encryption
 from tritonstack_local.emulator.request_validation import OWN_TOKEN, RefusedError
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
-_OPEN = "/_ministack/"
-"""MiniStack's own routes, which no client of AWS's calls: answers of custom resources, signals of wait conditions."""
+
+
+_TOO_LARGE: Answer = (
+    413,
+    [("Content-Type", "application/json"), ("Connection", "close")],
+    json.dumps({"Message": f"The body is larger than {LARGEST_BODY} bytes."}).encode(),
+)
 
 
 async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | None]:
@@ -41,31 +46,28 @@ async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | 
     """
     path: str = scope["path"]
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-    if path.startswith(_OPEN) or headers.get("x-amz-security-token") == OWN_TOKEN:
+    if headers.get("x-amz-security-token") == OWN_TOKEN:
         return receive, None
     query = urllib.parse.parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
     body = b""
     if reads_body(scope["method"], headers, query):
-        body = await read_body(receive)
-        receive = _again(body, receive)
+        whole = await read_body(receive)
+        if whole is None:
+            return receive, _TOO_LARGE
+        body, receive = whole, _again(whole, receive)
     raw_path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(path)
     service = "sts"  # whose form a request has that names no service
     try:
+        access_key, service = signer(headers, query)
+        principal = principal_of(access_key)  # looked at without IAM, too: a stranger has none
         request = read_request(scope["method"], raw_path, query, headers, body)
         service = request.service
         set_request_region(request.region)
         of_keys = needs_of_encryption(request)
-        if not enforced():
-            check_key_states(of_keys)
-            return receive, None
-        if not request.access_key:
-            raise CredentialsError(
-                "MissingAuthenticationToken", "Request is missing Authentication Token", source="STS", status=403
-            )
-        principal = principal_of(request.access_key)
-        set_current(principal)
-        needs = (*needs_of(request, account=ACCOUNT, names=names), *of_keys)
-        authorize(principal, needs, by=f"{service} {request.operation}")
+        if enforced():
+            set_current(principal)
+            needs = (*needs_of(request, account=ACCOUNT, names=names), *of_keys)
+            authorize(principal, needs, by=f"{service} {request.operation}")
         check_key_states(of_keys)
     except RefusedError as refused:
         return receive, _refusal_answer(service, refused, headers)
@@ -77,12 +79,16 @@ async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | 
     return receive, None
 
 
-async def read_body(receive: Receive) -> bytes:
+async def read_body(receive: Receive, *, largest: int = LARGEST_BODY) -> bytes | None:
+    """A request's body; None where it is larger, and then no more of it is read."""
     parts: list[bytes] = []
-    more = True
+    size, more = 0, True
     while more:
         message = await receive()
         parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > largest:
+            return None
         more = message.get("more_body", False)
     return b"".join(parts)
 
@@ -124,8 +130,6 @@ def decision(body: bytes | None) -> tuple[int, dict[str, Any]]:
 
     ``body``: JSON with access_key, action, resource and context; 400 for what is none.
     """
-    if not enforced():
-        return 200, {"allowed": True, "enforced": False, "code": "", "message": ""}
     try:
         asked = json.loads(body or b"")
         need = Need(action=asked["action"], resource=asked["resource"], context=asked.get("context") or {})
@@ -133,12 +137,14 @@ def decision(body: bytes | None) -> tuple[int, dict[str, Any]]:
     except (ValueError, TypeError, KeyError) as error:
         return 400, {"message": f"no request for a decision: {error!r}"}
     try:
-        authorize(principal_of(access_key), [need], by=need.action)
+        principal = principal_of(access_key)
+        if enforced():
+            authorize(principal, [need], by=need.action)
     except RefusedError as refused:
         known = iam_actions._AUTH_FAILURES.get(refused.code)
         code = known[2] if known is not None else f"{refused.code}Exception"
-        return 200, {"allowed": False, "enforced": True, "code": code, "message": str(refused)}
-    return 200, {"allowed": True, "enforced": True, "code": "", "message": ""}
+        return 200, {"allowed": False, "enforced": enforced(), "code": code, "message": str(refused)}
+    return 200, {"allowed": True, "enforced": enforced(), "code": "", "message": ""}
 
 
 def credentials(query: str) -> tuple[int, dict[str, Any]]:

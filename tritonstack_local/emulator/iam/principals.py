@@ -1,7 +1,7 @@
 """Principals: who an access key stands for, the policies of roles and users, and sessions of roles.
 
 MiniStack keeps roles, users, policies and the sessions that AssumeRole makes. The account's administrator is the caller
-whose access key is none of theirs but one of ``ADMINISTRATORS``.
+whose access key is none of theirs but the one that ``tritonstack local up`` drew.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from ministack.services import iam, sts
 from tritonstack.iam_evaluation import Policy, Statement
 from tritonstack.iam_policies import listed
 from tritonstack_local import ACCOUNT
-from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.request_validation import CREDENTIALS, RefusedError
 
-ADMINISTRATORS = frozenset({"testing", ACCOUNT})
-"""Access keys of the account's administrator, the default caller of the local AWS."""
 EVERYTHING: Policy = ({"Sid": "Administrator", "Effect": "Allow", "Action": "*", "Resource": "*"},)
 _SESSION_SECONDS = 12 * 3600.0
 """The longest session of a role (IAM API reference, MaxSessionDuration)."""
@@ -57,7 +55,14 @@ ADMINISTRATOR = Principal(arn=f"arn:aws:iam::{ACCOUNT}:user/administrator", kind
 
 
 def principal_of(access_key: str) -> Principal:
-    """The caller whose access key this is. Raises CredentialsError: nobody's, or a session that has ended."""
+    """The caller whose access key this is.
+
+    Raises CredentialsError: there is none (the request is not signed), it is nobody's, or its session has ended.
+    """
+    if not access_key:
+        raise CredentialsError(
+            "MissingAuthenticationToken", "Request is missing Authentication Token", source="STS", status=403
+        )
     session = sts._sessions.get(access_key)
     if session is not None:
         if sts._session_expired(session):
@@ -68,7 +73,7 @@ def principal_of(access_key: str) -> Principal:
                 status=403,
             )
         return _session_principal(session)
-    if access_key in ADMINISTRATORS:
+    if access_key == CREDENTIALS["AWS_ACCESS_KEY_ID"]:
         return ADMINISTRATOR
     key = iam._access_keys.get(access_key)
     if key is not None and key["Status"] == "Active":

@@ -7,7 +7,6 @@ signature's credential scope; botocore's models say where in a request the membe
 from __future__ import annotations
 
 import functools
-import gzip
 import json
 import re
 import urllib.parse
@@ -34,6 +33,9 @@ _OF_SCOPE = {
 }
 """Credential scope → botocore's services that sign with it, where these have another name; one of REST last."""
 _LABEL = re.compile(r"\{([^}+]+)(\+?)\}")
+LARGEST_BODY = 72 * 1024 * 1024
+"""The most bytes of a body that is read or expanded here, which objects of S3 are not: a function's code of 50 MB in
+base64 (Lambda quotas)."""
 Query = Mapping[str, list[str]]
 Headers = Mapping[str, str]
 
@@ -70,7 +72,7 @@ def read_request(method: str, path: str, query: Query, headers: Headers, body: b
     service = _service(scope, target)
     protocol = service_model(service).metadata["protocol"]
     if headers.get("content-encoding") == "gzip":  # PutMetricData, by SDKs
-        body = _decompressed(body)
+        body = decompressed(body)
     if target:
         operation, parameters = _operation(service, target.rpartition(".")[2]), _json(body)
     elif protocol in ("query", "ec2"):
@@ -104,6 +106,18 @@ def _signature(headers: Headers, query: Query) -> tuple[str, str, str]:
     return query.get("AWSAccessKeyId", [""])[0], REGION, "s3"
 
 
+def signer(headers: Headers, query: Query) -> tuple[str, str]:
+    """Access key, empty without a signature, and botocore's name of the service that a request is signed for.
+
+    The service is ``sts``, whose error form is AWS's plainest, where the signature names none that botocore has.
+    """
+    access_key, _, scope = _signature(headers, query)
+    try:
+        return access_key, _service(scope, headers.get("x-amz-target", ""))
+    except UnreadableRequestError:
+        return access_key, "sts"
+
+
 def _service(scope: str, target: str) -> str:
     """botocore's name. MiniStack routes by the target before the scope: they must agree."""
     names = _OF_SCOPE.get(scope, (scope,))
@@ -129,11 +143,16 @@ def _operation(service: str, name: str) -> Any:
 # --- Bodies ---
 
 
-def _decompressed(body: bytes) -> bytes:
+def decompressed(body: bytes) -> bytes:
+    """A compressed body; nothing of one that is damaged. Raises UnreadableRequestError: it expands beyond the limit."""
+    reader = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     try:
-        return gzip.decompress(body)
-    except (OSError, EOFError, zlib.error):
+        content = reader.decompress(body, LARGEST_BODY)
+    except zlib.error:
         return b""
+    if reader.unconsumed_tail:
+        raise UnreadableRequestError(f"the body expands to more than {LARGEST_BODY} bytes")
+    return content if reader.eof else b""
 
 
 def _json(body: bytes) -> dict[str, Any]:

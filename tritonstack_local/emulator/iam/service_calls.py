@@ -51,13 +51,12 @@ def refusal_of(principal: Principal, needs: Iterable[Need], *, by: str) -> Refus
 
 
 def credentials_of(role: Principal, *, service: str, source: str, vpc: str | None) -> dict[str, str]:
-    """The variables of a session that ``service`` begins for ``source``; none where permissions are not enforced.
+    """The variables of a session that ``service`` begins for ``source``.
 
     ``vpc``: where its requests come from; those of the service itself come from elsewhere.
     """
-    if not enforced():
-        return {}
-    check_trust(role.arn, service=service, context={"aws:SourceArn": source})
+    if enforced():
+        check_trust(role.arn, service=service, context={"aws:SourceArn": source})
     given = register_session(role.arn, str(role.session).rpartition("/")[2], vpc=vpc, lasts=True)
     names = {"AccessKeyId": "ACCESS_KEY_ID", "SecretAccessKey": "SECRET_ACCESS_KEY", "SessionToken": "SESSION_TOKEN"}
     return {f"AWS_{variable}": given[name] for name, variable in names.items()}

@@ -19,13 +19,13 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
-from ministack.core.responses import get_account_id, get_region
+from ministack.core.responses import get_region
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.container.isolation import Enclosure
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.request_validation import client
+from tritonstack_local.emulator.request_validation import CREDENTIALS, client
 from tritonstack_local.emulator.sagemaker.records import Kind, Record, check_execution_role, refused
 from tritonstack_local.trtexec.launchers import gpu_of, known_instance_types
 
@@ -292,8 +292,8 @@ class Container:
 
 
 def administrator() -> dict[str, str]:
-    """Credentials of the administrator of the context's account."""
-    return {"AWS_ACCESS_KEY_ID": get_account_id(), "AWS_SECRET_ACCESS_KEY": "testing"}
+    """The administrator's credentials."""
+    return dict(CREDENTIALS)
 
 
 def download(uri: str, folder: Path, credentials: Mapping[str, str]) -> int:
