@@ -17,6 +17,7 @@ from constructs_lib.outputs import read_parameter, write_parameter
 from constructs_lib.permission import allow, arn, regional_service
 from tritonstack import aws_names, naming
 from tritonstack.config import Environment
+from tritonstack.config.environment import CREATED
 
 
 class OwnBucket(Construct):
@@ -55,6 +56,11 @@ class OwnBucket(Construct):
                 "execution role use kms:Decrypt. A key whose policy lets its account decide by IAM (a statement for "
                 "the account's root, as the CDK and the console write it) needs nothing more.",
             )
+
+    @property
+    def key_arns(self) -> list[str]:
+        """The ARNs of all keys that its objects may be encrypted with."""
+        return [] if self.key is None else [self.key.key_arn]
 
     @property
     def bucket_name(self) -> str:
@@ -169,6 +175,7 @@ class ArtifactBucket(Construct):
 
     Attributes:
         key: the customer KMS key, rotated every year where it is made here.
+        earlier_key_arn: of the key that objects are still encrypted with while the key is changed; None: there is none.
         bucket: the archives' bucket.
         access_logs: the bucket of the access logs. SSE-S3, because S3 delivers logs to no other kind of default
             encryption without a grant to its service (S3 user guide: "Enabling Amazon S3 server access logging").
@@ -189,7 +196,13 @@ class ArtifactBucket(Construct):
             for each in environment.endpoints
             if each.data_capture is not None
         }
-        self.key = self._key(environment)
+        makes_key = settings.key_arn is None or settings.earlier_key == CREATED
+        created = self._created_key(environment) if makes_key else None
+        self.key: kms.IKey = created or kms.Key.from_key_arn(self, "Key", settings.key_arn or "")
+        self.earlier_key_arn = settings.earlier_key
+        if created is not None and settings.key_arn is not None:
+            # The created key keeps its logical id, so that CloudFormation leaves it as it is.
+            self.key, self.earlier_key_arn = kms.Key.from_key_arn(self, "OwnKey", settings.key_arn), created.key_arn
         self.access_logs = access_log_bucket(
             self,
             lifecycle_rules=[
@@ -233,15 +246,16 @@ class ArtifactBucket(Construct):
         if not settings.retain:
             # Deleted in the reverse order: emptying the archives still writes access logs.
             buckets = {"AccessLogs": self.access_logs, "Archives": self.bucket}
-            BucketEmptying(self, "Emptying", buckets=buckets, key=self.key if isinstance(self.key, kms.Key) else None)
-        for value, text in (("bucket-name", self.bucket.bucket_name), ("key-arn", self.key.key_arn)):
+            BucketEmptying(self, "Emptying", buckets=buckets, key=created)
+        values = {"bucket-name": self.bucket.bucket_name, "key-arn": self.key.key_arn}
+        if self.earlier_key_arn is not None:
+            values["earlier-key-arn"] = self.earlier_key_arn
+        for value, text in values.items():
             name = naming.artifact_parameter(environment=environment.environment, value=value)
             write_parameter(self, value, name=name, text=text)
 
-    def _key(self, environment: Environment) -> kms.IKey:
-        """The existing key, or a new one whose policy allows exactly the services that need it."""
-        if environment.artifacts.key_arn is not None:
-            return kms.Key.from_key_arn(self, "Key", environment.artifacts.key_arn)
+    def _created_key(self, environment: Environment) -> kms.Key:
+        """A key whose policy allows exactly the services that need it."""
         name, retain = environment.environment, environment.artifacts.retain
         key = kms.Key(
             self,
@@ -328,16 +342,23 @@ class ArtifactBucketReference(Construct):
 
     Attributes:
         bucket_name: the bucket's name, known at deployment.
-        key_arn: the ARN of the key that its objects are encrypted with.
+        key_arn: the ARN of the key that new objects are encrypted with.
+        key_arns: the ARNs of all keys that objects may be encrypted with: roles may use each.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, environment: str) -> None:
-        """Read both parameters of ``environment``."""
+    def __init__(
+        self, scope: Construct, construct_id: str, *, environment: str, earlier_key: str | None = None
+    ) -> None:
+        """Read the parameters of ``environment``. ``earlier_key``: its setting; None: there is no such key."""
         super().__init__(scope, construct_id)
         name = naming.artifact_parameter(environment=environment, value="bucket-name")
         self.bucket_name = read_parameter(self, "BucketName", name=name)
         name = naming.artifact_parameter(environment=environment, value="key-arn")
         self.key_arn = read_parameter(self, "KeyArn", name=name)
+        self.key_arns = [self.key_arn]
+        if earlier_key is not None:
+            name = naming.artifact_parameter(environment=environment, value="earlier-key-arn")
+            self.key_arns.append(read_parameter(self, "EarlierKeyArn", name=name))
 
     @property
     def bucket_arn(self) -> str:

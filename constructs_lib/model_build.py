@@ -53,7 +53,7 @@ def _allow_archives(policy: iam.Policy, artifacts: ArtifactBucketReference) -> N
             policy, resource=patterns[prefix], reason=f"{reason} All keys below {prefix} are of that kind."
         )
     allow_listing(policy, "ListFiles", artifacts=artifacts, prefixes=list(reasons))
-    allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], [artifacts.key_arn])
+    allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], artifacts.key_arns)
 
 
 def allow_parameters(policy: iam.Policy, environment: str) -> None:
@@ -227,7 +227,7 @@ class BuildSignals(Construct):
                 wildcard=f"One {kind} for each deployment that lacks archives, named after the request that made it; "
                 "no build and no other function writes there.",
             )
-        allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], [artifacts.key_arn])
+        allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], artifacts.key_arns)
 
     def _allow_records(self) -> None:
         allow(

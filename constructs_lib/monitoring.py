@@ -136,7 +136,7 @@ def capture_data(
             json_content_types=[JSON]
         ),
     )
-    allow_each(role.policy, permissions("capture", bucket=artifacts.bucket_arn, prefix=prefix, key=artifacts.key_arn))
+    allow_each(role.policy, permissions("capture", bucket=artifacts.bucket_arn, prefix=prefix, key=artifacts.key_arns))
 
 
 def alarm_topic(scope: Construct, *, environment: str, key_arn: str, email: Sequence[str]) -> sns.CfnTopic:

@@ -236,7 +236,7 @@ def allow_key_through_s3(
 ) -> None:
     """Allow using the archives' key for what S3 reads and writes, and no other service."""
     through_s3 = {"StringEquals": {"kms:ViaService": regional_service(policy, "s3")}}
-    allow(policy, sid, actions, [artifacts.key_arn], conditions=through_s3)
+    allow(policy, sid, actions, artifacts.key_arns, conditions=through_s3)
 
 
 def allow_jobs(policy: iam.Policy, actions: Sequence[str], *, artifacts: ArtifactBucketReference) -> None:

@@ -162,7 +162,7 @@ class ExecutionRole(Construct):
             "serving",
             bucket=artifacts.bucket_arn,
             prefix=archive_prefix,
-            key=artifacts.key_arn,
+            key=artifacts.key_arns or None,
             repositories=[image.repository_arn(partition=cdk.Stack.of(self).partition)],
             log_group=arn(self, "logs", "log-group", f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}"),
             endpoint=endpoint_name,

@@ -74,7 +74,9 @@ class BuildsStack(cdk.Stack):
             description=f"Builds of the archives of {environment.environment}",
         )
         self._environment = environment
-        self._artifacts = ArtifactBucketReference(self, "Artifacts", environment=environment.environment)
+        self._artifacts = ArtifactBucketReference(
+            self, "Artifacts", environment=environment.environment, earlier_key=environment.artifacts.earlier_key
+        )
         self._network, self._jobs_network = self._networks(environment)
         source = BuildSource(self, "Source", models=builds.models)
         log = self._log("Log", "builds")
@@ -182,7 +184,7 @@ class BuildsStack(cdk.Stack):
         allow(policy, "FindJobs", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [artifacts.bucket_arn])
         # As CodeBuild requires for a project's key, which encrypts the build's output.
         actions = ("Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey", "ReEncryptFrom", "ReEncryptTo")
-        allow(policy, "UseKey", [f"kms:{action}" for action in actions], [artifacts.key_arn])
+        allow(policy, "UseKey", [f"kms:{action}" for action in actions], artifacts.key_arns)
         allow_pull(policy, images=images)
         allow(policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
         if self._network is not None:
@@ -240,7 +242,7 @@ class BuildsStack(cdk.Stack):
             "sagemaker",
             description=f"Builds TensorRT engines of {environment} in SageMaker Processing",
         )
-        key = [artifacts.key_arn]
+        key = artifacts.key_arns
         # Developer guide: "CreateProcessingJob API: Execution Role Permissions".
         allow_jobs(policy, ["s3:GetObject", "s3:PutObject"], artifacts=artifacts)
         allow(policy, "UseKey", ["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], key)

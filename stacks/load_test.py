@@ -91,7 +91,9 @@ class LoadTestStack(cdk.Stack):
         )
         self._environment = environment
         self._settings = settings
-        self._artifacts = ArtifactBucketReference(self, "Artifacts", environment=environment.environment)
+        self._artifacts = ArtifactBucketReference(
+            self, "Artifacts", environment=environment.environment, earlier_key=environment.artifacts.earlier_key
+        )
         self._log = BuildLog(
             self,
             "Log",
@@ -134,7 +136,7 @@ class LoadTestStack(cdk.Stack):
         allow(policy, "KeepTests", ["s3:GetObject", "s3:PutObject"], tests, wildcard=why)
         allow(policy, "ReadManifests", ["s3:GetObject"], manifests, wildcard=why)
         allow_listing(policy, "FindManifests", artifacts=self._artifacts, prefixes=prefixes)
-        allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], [self._artifacts.key_arn])
+        allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], self._artifacts.key_arns)
         source = BuildSource(self, "Source", models=None)
         source.allow_reading(policy)
         allow(policy, "ReadFigures", ["cloudwatch:GetMetricStatistics"], ["*"])
@@ -240,7 +242,7 @@ class LoadTestStack(cdk.Stack):
         )
         below = {"StringLike": {"s3:prefix": [each for one in patterns for each in (one, one.removesuffix("/*"))]}}
         allow(policy, "ListArchivesAndPayloads", ["s3:ListBucket"], [self._artifacts.bucket_arn], conditions=below)
-        allow(policy, "UseKey", ["kms:Decrypt"], [self._artifacts.key_arn])
+        allow(policy, "UseKey", ["kms:Decrypt"], self._artifacts.key_arns)
         built = asset_repository_name(self)  # what a deployment builds has the tag that the endpoint's stack gives it
         images = [
             TritonImage.from_uri(each.image_uri(self.region))
@@ -312,7 +314,7 @@ class LoadTestStack(cdk.Stack):
         tests = [self._artifacts.objects_arn(f"{TESTS}*")]
         allow(policy, "KeepTests", ["s3:GetObject", "s3:PutObject"], tests, wildcard=why)
         allow(policy, "ReadArchives", ["s3:GetObject"], archives, wildcard=why)
-        allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], [self._artifacts.key_arn])
+        allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], self._artifacts.key_arns)
 
         def allow_named(sid: str, resources: Sequence[str], actions: Sequence[str]) -> None:
             named = [arn(self, "sagemaker", resource, self._job_names) for resource in resources]

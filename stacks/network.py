@@ -41,7 +41,9 @@ class NetworkStack(cdk.Stack):
             "Network",
             environment=environment,
             settings=settings,
-            artifacts=ArtifactBucketReference(self, "Artifacts", environment=environment.environment),
+            artifacts=ArtifactBucketReference(
+                self, "Artifacts", environment=environment.environment, earlier_key=environment.artifacts.earlier_key
+            ),
             builds=builds,
         )
         outputs: NetworkFields = {

@@ -60,7 +60,9 @@ class PipelineAccessStack(cdk.Stack):
             description=f"Permissions of the pipeline {pipeline.pipeline} in {name}",
         )
         self._environment, self._pipeline = environment, pipeline
-        self._artifacts = artifacts = ArtifactBucketReference(self, "Artifacts", environment=name)
+        self._artifacts = artifacts = ArtifactBucketReference(
+            self, "Artifacts", environment=name, earlier_key=environment.artifacts.earlier_key
+        )
         policy = self._role("prepare", f"Makes the archives of {name} before its endpoints need them")
         allow_preparing(policy, environment=name, artifacts=artifacts, weights=weights)
         if engines_by_codebuild:

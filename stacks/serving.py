@@ -58,7 +58,9 @@ class ServingStack(cdk.Stack):
         image = self._image(environment, endpoint)
         for number, warning in enumerate(release_warnings(endpoint=endpoint, region=environment.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release{number}", warning)
-        self.artifacts = ArtifactBucketReference(self, "Artifacts", environment=environment.environment)
+        self.artifacts = ArtifactBucketReference(
+            self, "Artifacts", environment=environment.environment, earlier_key=environment.artifacts.earlier_key
+        )
         network = self._network(environment)
         self.role = ExecutionRole(
             self,

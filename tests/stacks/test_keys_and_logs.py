@@ -13,8 +13,10 @@ from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import flat, of_type, only, properties, statements, template_of
+from tests.engines.engine_environments import served_engines, write_models
+from tests.stacks.engine_stages import stage_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
-from tests.stacks.everything import everything, stacks_of
+from tests.stacks.everything import ENDPOINTS, HEADER, everything, stacks_of
 from tritonstack import aws_names
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
@@ -182,6 +184,68 @@ def test_a_key_of_ones_own_is_named_and_none_is_made() -> None:
         for each in of_type(template, "AWS::S3::Bucket").values()
     ]
     assert {"KMSMasterKeyID": KEY, "SSEAlgorithm": "aws:kms"} in encrypted
+
+
+def key_parameters(template: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """``key-arn``, ``earlier-key-arn`` → the reference to it, where a template reads it."""
+    values = {name: str(each.get("Default", "")) for name, each in template.get("Parameters", {}).items()}
+    return {
+        value: {"Ref": name}
+        for name, default in values.items()
+        for value in ("key-arn", "earlier-key-arn")
+        if default.endswith(f"/_artifacts/{value}")
+    }
+
+
+def allowed_keys(template: dict[str, Any]) -> list[list[Any]]:
+    """The resources of every statement of a role that allows an action of KMS."""
+    found = []
+    for each in of_type(template, "AWS::IAM::Policy").values():
+        for statement in each["Properties"]["PolicyDocument"]["Statement"]:
+            actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+            if any(action.startswith("kms:") for action in actions):
+                given = statement["Resource"]
+                found.append(given if isinstance(given, list) else [given])
+    return found
+
+
+def test_while_the_key_is_changed_every_role_that_may_use_it_may_use_the_earlier_one(tmp_path: Path) -> None:
+    header = HEADER.replace("{retain: false}", f"{{retain: false, key_arn: '{KEY}', earlier_key: created}}")
+    write_models(tmp_path)
+    changing = stage_of(served_engines(tmp_path, *ENDPOINTS, header=f"region: us-east-1\n{header}"), tmp_path)
+    seen = set()
+    for stack in stacks_of(changing):
+        template = template_of(stack)
+        keys = key_parameters(template)
+        for resources in allowed_keys(template):
+            assert {str(each) for each in resources} == {str(each) for each in keys.values()}, stack.stack_name
+            assert len(keys) == 2
+            seen.add(stack.stack_name.removeprefix("local-"))
+    assert seen == {"builds", "load-test", "serving-e0", "serving-e1", "serving-e2"}
+
+
+@pytest.mark.parametrize("retain", [True, False])
+def test_the_created_key_stays_as_it_is_while_another_takes_its_place(retain: bool) -> None:
+    before = template_of(stage(environment(artifacts={"retain": retain})).artifacts)
+    artifacts = {"retain": retain, "key_arn": KEY, "earlier_key": "created"}
+    after = template_of(stage(environment(artifacts=artifacts)).artifacts)
+    [(name, key)] = of_type(before, "AWS::KMS::Key").items()
+    assert of_type(after, "AWS::KMS::Key") == {name: key}
+    parameters = {
+        each["Properties"]["Name"].rpartition("/")[2]: each["Properties"]["Value"]
+        for each in of_type(after, "AWS::SSM::Parameter").values()
+    }
+    assert parameters["key-arn"] == KEY
+    assert parameters["earlier-key-arn"] == {"Fn::GetAtt": [name, "Arn"]}
+    assert KEY in json.dumps(of_type(after, "AWS::S3::Bucket"))
+    assert name not in json.dumps([each["Properties"] for each in of_type(after, "AWS::S3::Bucket").values()])
+
+
+def test_from_a_key_of_ones_own_a_created_one_takes_over() -> None:
+    template = template_of(stage(environment(artifacts={"earlier_key": KEY})).artifacts)
+    assert len(of_type(template, "AWS::KMS::Key")) == 1
+    values = [each["Properties"]["Value"] for each in of_type(template, "AWS::SSM::Parameter").values()]
+    assert KEY in values
 
 
 def key_statements(**changes: Any) -> dict[str, dict[str, Any]]:

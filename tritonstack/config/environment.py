@@ -49,6 +49,11 @@ OWN_PRICE = "the environment's file"
 """Source of the prices in ``prices``."""
 
 
+KEY_PATTERN = r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+"
+CREATED = "created"
+"""In the place of an ARN: the key that the artifacts stack makes."""
+
+
 class ArtifactSettings(SettingsModel):
     """The bucket that holds archives. Archives themselves never expire."""
 
@@ -62,9 +67,16 @@ class ArtifactSettings(SettingsModel):
     incomplete_upload_days: int = Field(default=7, ge=1, description="Days until an unfinished upload is removed.")
     key_arn: str | None = Field(
         default=None,
-        pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$",
+        pattern=f"^{KEY_PATTERN}$",
         description="A KMS key of your own for archives, logs and alarms, whose policy you keep "
         "(docs/decisions/0014-network-and-keys.md); null: one is made.",
+    )
+    earlier_key: str | None = Field(
+        default=None,
+        pattern=f"^({CREATED}|{KEY_PATTERN})$",
+        description="While the key is changed, the one that objects are still encrypted with, which roles may use as "
+        "well: the earlier key's ARN, or `created` for the one that was made here, which then stays "
+        "(docs/updates.md#change-the-key); null: every object is under the present key.",
     )
     access_log_days: int = Field(default=90, ge=1, description="Days until an access log is deleted.")
 
@@ -211,11 +223,7 @@ def check_site(settings: Environment, *, stem: str) -> Iterator[Problem]:
         if key.lower().startswith(("aws:", "tritonstack:")):
             allowed = f"a key that does not begin with {key.lower().partition(':')[0]}:"
             yield Problem(location=("tags", key), found=f"the key {key}", allowed=allowed)
-    key_arn = settings.artifacts.key_arn
-    key_region = key_arn.split(":")[3] if key_arn else region
-    if key_region != region:
-        allowed = f"a key in the environment's region, {region}"
-        yield Problem(location=("artifacts", "key_arn"), found=f"a key in {key_region}", allowed=allowed)
+    yield from _check_keys(settings.artifacts, region)
     for index, endpoint in enumerate(settings.endpoints):
         if endpoint.role_arn is not None and (owner := endpoint.role_arn.split(":")[4]) != settings.account:
             yield Problem(
@@ -223,3 +231,18 @@ def check_site(settings: Environment, *, stem: str) -> Iterator[Problem]:
                 found=f"a role of account {owner}",
                 allowed=f"a role of the environment's account, {settings.account}",
             )
+
+
+def _check_keys(artifacts: ArtifactSettings, region: str) -> Iterator[Problem]:
+    for field, key in (("key_arn", artifacts.key_arn), ("earlier_key", artifacts.earlier_key)):
+        key_region = region if key in (None, CREATED) else key.split(":")[3]
+        if key_region != region:
+            allowed = f"a key in the environment's region, {region}"
+            yield Problem(location=("artifacts", field), found=f"a key in {key_region}", allowed=allowed)
+    if artifacts.earlier_key is not None and artifacts.earlier_key == (artifacts.key_arn or CREATED):
+        yield Problem(
+            location=("artifacts", "earlier_key"),
+            found=f"{artifacts.earlier_key}, the present key",
+            allowed="the key before it, which objects are still encrypted with; or null",
+            advice="The present key is artifacts.key_arn, or the created one where that is null.",
+        )

@@ -100,7 +100,8 @@ def required_permissions(
         sign = ":" if service in COLON_SERVICES else "/"
         return f"arn:{partition(region)}:{service}:{region}:{account or environment.account}:{resource}{sign}{name}"
 
-    key = parameter(naming.artifact_parameter(environment=name, value="key-arn"))
+    named = ["key-arn", *([] if environment.artifacts.earlier_key is None else ["earlier-key-arn"])]
+    key = [parameter(naming.artifact_parameter(environment=name, value=each)) for each in named]
     bucket_name = parameter(naming.artifact_parameter(environment=name, value="bucket-name"))
     bucket, at_sagemaker = f"arn:{partition(region)}:s3:::{bucket_name}", endpoint.sagemaker_name(name)
     yield from permissions(

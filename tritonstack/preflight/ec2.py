@@ -135,7 +135,7 @@ def _in_deleted(about: About, subject: Subject, goes: Mapping[str, str], stack: 
 
 def _goes(subject: Subject, network: NetworkSettings, *, stack: str) -> dict[str, str]:
     """Id → description of each subnet and security group of the stack that the settings no longer have."""
-    made = _made_by(subject, stack)
+    made = made_by(subject, stack)
     subnets = _rows(subject, "Subnets", made.get("AWS::EC2::Subnet", ()))
     kept = [row for row in subnets if _keeps_subnet(network, row)]
     goes = {
@@ -150,7 +150,7 @@ def _goes(subject: Subject, network: NetworkSettings, *, stack: str) -> dict[str
     return goes
 
 
-def _made_by(subject: Subject, stack: str) -> Mapping[str, list[str]]:
+def made_by(subject: Subject, stack: str) -> Mapping[str, list[str]]:
     """Type → physical ids of a stack's resources; empty where there is no stack."""
     found: dict[str, list[str]] = {}
     rows = subject.calls.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tritonstack.preflight.account import check_account, check_bootstrap, check_image, check_key
 from tritonstack.preflight.ec2 import check_left_network, check_subnet
+from tritonstack.preflight.key_change import check_key_change
 from tritonstack.preflight.names import check_endpoint_name
 from tritonstack.preflight.quotas import check_codebuild_quota, check_endpoint_quota, check_processing_quota
 from tritonstack.preflight.role import check_role
@@ -39,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     Check("endpoint-name", "names of endpoints", check_endpoint_name),
     Check("image", "images in ECR", check_image),
     Check("key", "KMS keys of your own", check_key),
+    Check("key-change", "a change of the artifacts' key", check_key_change),
     Check("role", "execution roles of your own", check_role),
     Check("subnet", "imported subnets", check_subnet),
     Check("left-network", "the network that is left", check_left_network),

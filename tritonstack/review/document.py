@@ -271,6 +271,7 @@ class EnvironmentEntry(Part):
     cost_notes: tuple[str, ...] = Field(description="Why a part is unknown, and what both fleets cost in an update.")
     cost_table: CostTableEntry = Field(description="Of everything that the templates have.")
     vulnerable_releases: tuple[str, ...] = Field(description="Triton releases that add known vulnerabilities.")
+    lost_keys: tuple[str, ...] = Field(description="Keys of the artifacts that roles may no longer use.")
     findings_known: bool = Field(description="Whether both sides were validated.")
     findings: tuple[FindingEntry, ...] = Field(description="Policy findings that come, go, or are accepted.")
 

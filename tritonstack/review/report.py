@@ -28,6 +28,7 @@ from tritonstack.review.document import (
     closest,
 )
 from tritonstack.review.intrinsics import Names, texts_of
+from tritonstack.review.keys import lost_keys
 from tritonstack.review.models import (
     EarlierReleases,
     ModelFolders,
@@ -125,6 +126,7 @@ def _environment(
         cost_notes=tuple(sentence for each in costs for sentence in each.sentences),
         cost_table=table_entry(costs),
         vulnerable_releases=vulnerable_releases(before, deployed),
+        lost_keys=lost_keys(before, deployed),
         findings_known=change.findings_known,
         findings=change.findings,
     )

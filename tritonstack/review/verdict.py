@@ -68,12 +68,18 @@ def _phrases(environment: EnvironmentEntry, costs: Sequence[CostRow], *, named: 
     parts = [_resources(environment, named=named), _traffic(environment)]
     for part in reversed(parts) if named else parts:
         yield from part
+    yield from _keys(environment)
     yield from _access(environment)
     yield from _models(environment)
     yield from _cost(costs)
     new = sum(each.change == "new" for each in environment.findings)
     if new:
         yield _phrase(Level.CLOSE, _count(new, "new policy finding"))
+
+
+def _keys(environment: EnvironmentEntry) -> Phrases:
+    for _ in environment.lost_keys[:1]:
+        yield _phrase(Level.CLOSE, "a key that archives may be encrypted with can no longer be used")
 
 
 def _resources(environment: EnvironmentEntry, *, named: bool) -> Phrases:

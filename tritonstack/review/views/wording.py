@@ -142,6 +142,7 @@ def sections(environment: EnvironmentEntry) -> Iterator[Section]:
     parts = (
         Section(title=STACKS, shown=_stacks(environment)),
         _traffic(environment),
+        Section(title="Key of the artifacts", shown=tuple(f"{each}." for each in environment.lost_keys)),
         _permissions(environment),
         _openings(environment),
         _cut("Models", tuple(each.sentence for each in environment.models)),
