@@ -16,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tests.e2e.project import REPOSITORY
-from tritonstack.cli.conventions import print_json, result_console
+from tritonstack.cli.conventions import echo, plain_table, print_json, result_console
+from tritonstack.cli.progress import Steps
 
 ARN = "arn:aws:sagemaker:us-east-1:111111111111:endpoint/" + "-".join(["long"] * 60)
 
@@ -68,3 +69,27 @@ def test_json_keeps_letters_and_refuses_what_json_has_not(capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out) == {"name": "grün"}
     with pytest.raises(ValueError, match="JSON"):
         print_json({"x": float("nan")})
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\u202ereversed\x9b\x7f"
+
+
+def test_foreign_texts_move_no_cursor_and_turn_no_text_around(capsys: pytest.CaptureFixture[str]) -> None:
+    table = plain_table(("name",), [[HOSTILE]])
+    result_console().print(Text(HOSTILE))
+    result_console().print(table)
+    result_console(stderr=True).print(HOSTILE)
+    Steps().note(HOSTILE)
+    with Steps().step(HOSTILE) as step:
+        step.say(HOSTILE)
+        step.end_with(HOSTILE)
+    echo(HOSTILE)
+    echo(HOSTILE, err=True)
+    said = capsys.readouterr()
+    assert [sign for sign in HOSTILE if not sign.isprintable() and sign in said.out + said.err] == []
+    assert said.out.count("\\u202ereversed") == 3
+    assert said.out.endswith("\\x1b]0;owned\\x07\\x1b[2J\\r\\u202ereversed\\x9b\\x7f\n")
+    print_json({"name": HOSTILE})
+    said = capsys.readouterr()
+    assert json.loads(said.out) == {"name": HOSTILE}
+    assert all(sign.isprintable() or sign == "\n" for sign in said.out)

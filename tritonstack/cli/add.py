@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from tritonstack.cli.conventions import LOCAL, environment_option
+from tritonstack.cli.conventions import LOCAL, echo, environment_option
 from tritonstack.cli.progress import Steps
 from tritonstack.config.model_entries import CURRENT, endpoint_for_models, model_entries
 from tritonstack.errors import InputError, Problem, TritonstackError
@@ -99,12 +99,12 @@ def command(
         lines += _serve(file, name_of_endpoint, [each.addition.name for each in ready], variant)
     elif ready:
         lines.append(f"Not put onto an endpoint:\n{serving}")
-    click.echo("\n".join(lines))
+    echo("\n".join(lines))
     for each in added:
         if each.failure is not None:
-            click.echo("\n".join(_unfinished(each, each.failure)), err=True)
+            echo("\n".join(_unfinished(each, each.failure)), err=True)
     if ready:
-        click.echo("\n".join(_next(ready, environment, variant, is_served=name_of_endpoint is not None)))
+        echo("\n".join(_next(ready, environment, variant, is_served=name_of_endpoint is not None)))
     return max((each.failure.exit_code for each in added if each.failure), default=0)
 
 

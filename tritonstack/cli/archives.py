@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from tritonstack.cli.conventions import LOCAL, environment_option, json_option, local_option, print_json
+from tritonstack.cli.conventions import LOCAL, echo, environment_option, json_option, local_option, print_json
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.cli.session import require_account, session_of
 from tritonstack.config import load_environment
@@ -72,14 +72,14 @@ def build_command(
             recorded = record_samples(models, choice=choice, places=Places.of_project(), report=step.say)
             step.end_with(f"{len(recorded)} recorded")
         for each in recorded:
-            click.echo(f"{shown(each.file)}: {each}")
+            echo(f"{shown(each.file)}: {each}")
     with Steps().step("build the model archives") as step:
         summary = _build(models, environment, changes, step)
         step.end_with(str(summary))
     if as_json:
         print_json(built_document(summary))
     for item in () if as_json else summary.built:
-        click.echo(built_lines(item))
+        echo(built_lines(item))
 
 
 def built_document(summary: BuildSummary) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def pack_command(*, folder: Path, target: Path, as_json: bool) -> None:
     if as_json:
         print_json(dataclasses.asdict(result) | {"archive": str(result.archive)})
     else:
-        click.echo(f"{result.sha256}  {result.archive}")
+        echo(f"{result.sha256}  {result.archive}")
 
 
 @click.command("publish")
@@ -168,7 +168,7 @@ def publish_command(*, environment: str, as_json: bool, local: bool) -> None:
     if as_json:
         print_json(dataclasses.asdict(summary))
     for item in () if as_json else summary.archives:
-        click.echo(f"s3://{summary.bucket}/{item.key}  {item.outcome}")
+        echo(f"s3://{summary.bucket}/{item.key}  {item.outcome}")
 
 
 @click.command("prune")
@@ -202,11 +202,11 @@ def prune_command(*, environment: str, history: int, grace_hours: float, yes: bo
     pruning = Pruning(settings.environment, session=session)
     plan = pruning.plan(history=history, grace_hours=grace_hours)
     for item in () if as_json else plan.unneeded:
-        click.echo(f"s3://{plan.bucket}/{item.archive_key}  {item.bytes:,} bytes")
+        echo(f"s3://{plan.bucket}/{item.archive_key}  {item.bytes:,} bytes")
     if yes:
         pruning.carry_out(plan)
     if as_json:
         print_json(dataclasses.asdict(plan) | {"removed": yes})
     verb = "removed" if yes else "would be removed (--yes removes them)"
     size = sum(item.bytes for item in plan.unneeded)
-    click.echo(f"{len(plan.unneeded)} archives, {size:,} bytes {verb}; {plan.kept} stay", err=True)
+    echo(f"{len(plan.unneeded)} archives, {size:,} bytes {verb}; {plan.kept} stay", err=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
+from tritonstack.errors import visible
 from tritonstack.paths import project_folder
 
 if TYPE_CHECKING:
@@ -60,7 +61,17 @@ def json_option(text: str = "Print JSON instead of text.") -> Callable[[Command]
 
 def json_text(document: Any) -> str:
     """A result as JSON, indented."""
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return visible_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def visible_json(text: str) -> str:
+    """The same JSON without characters that a terminal acts on, or does not show, in its texts."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in text)
+
+
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a line. What a terminal acts on, or does not show, is printed as its escape: texts may be anybody's."""
+    click.echo(visible(str(text)), err=err, nl=nl)
 
 
 def print_json(document: Any) -> None:
@@ -74,12 +85,14 @@ def result_console(*, stderr: bool = False) -> Console:
     As wide as the terminal; where the output is none, every row and every sentence is one line, whatever its length,
     and ends with its last character.
     """
-    from rich.console import Console  # noqa: PLC0415  (for --help nothing is drawn)
+    from tritonstack.cli.safe_console import SafeConsole  # noqa: PLC0415  (for --help nothing is drawn)
 
     file = sys.stderr if stderr else sys.stdout
     if file.isatty():
-        return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
-    return Console(file=cast("TextIO", _Unpadded(file)), width=FILE_WIDTH, highlight=False, markup=False, emoji=False)
+        return SafeConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return SafeConsole(
+        file=cast("TextIO", _Unpadded(file)), width=FILE_WIDTH, highlight=False, markup=False, emoji=False
+    )
 
 
 def plain_table(
@@ -95,7 +108,8 @@ def plain_table(
     for index, column in enumerate(columns):
         table.add_column(column, overflow="fold", justify="right" if index >= len(columns) - numbers else "left")
     for cells in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+        # made visible here, too: a column is as wide as its text before the console sees it
+        table.add_row(*(Text(visible(cell)) if isinstance(cell, str) else cell for cell in cells))
     return table
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tritonstack.aws_session import Session, read_parameter
-from tritonstack.cli.conventions import environment_option
+from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
@@ -59,7 +59,7 @@ def command(*, environment: str, hours: float | None, serve: bool, port: int) ->
     else:
         file = LocalPaths.from_environment().root / f"dashboard-{environment}.html"
         write_text(file, draw())
-        click.echo(f"{file}")
+        echo(f"{file}")
 
 
 def deployed_projects(session: Session, environment: str) -> BuildProjects | None:
@@ -81,7 +81,7 @@ def _serve(draw: Any, *, port: int) -> None:
     except OSError as error:
         problem = Problem(field="--port", found=f"{port}: {error.strerror}", allowed="a free port, or 0 for any")
         raise InputError([problem]) from error
-    click.echo(f"http://{HOST}:{server.server_address[1]}/  (Ctrl-C ends it)")
+    echo(f"http://{HOST}:{server.server_address[1]}/  (Ctrl-C ends it)")
     with server:
         try:
             server.serve_forever()

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.cli.conventions import environment_option, json_option, local_option, print_json, result_console
+from tritonstack.cli.conventions import echo, environment_option, json_option, local_option, print_json, result_console
 from tritonstack.cli.session import calling_session, explain
 from tritonstack.errors import InputError, Problem, visible
 
@@ -88,7 +88,7 @@ def command(
 
 def _print_wait(wait: Any) -> None:
     """A line on standard error for each pause."""
-    click.echo(f"{wait.kind.value}; trying again in {wait.seconds:.1f} s ({wait.message})", err=True)
+    echo(f"{wait.kind.value}; trying again in {wait.seconds:.1f} s ({wait.message})", err=True)
 
 
 FIRST_VALUES = 6

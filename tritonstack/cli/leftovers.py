@@ -9,7 +9,7 @@ import click
 from botocore.config import Config
 
 from tritonstack.aws_session import ConfiguredSession, Session
-from tritonstack.cli.conventions import LOCAL, environment_option, json_option, local_option, print_json
+from tritonstack.cli.conventions import LOCAL, echo, environment_option, json_option, local_option, print_json
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.cli.session import calling_session, require_account, session_of
 from tritonstack.config import Environment, load_environment
@@ -74,7 +74,7 @@ def command(
         return 0
     plan = plan_deletion(deployed, archives=archives)
     for line in plan_lines(plan):
-        click.echo(line, err=as_json)
+        echo(line, err=as_json)
     if plan.stacks:
         _ask(plan, yes=yes)
         carry_out(plan.stacks, session, steps=Steps())
@@ -111,10 +111,10 @@ def note_left(settings: Environment, session: Session, *, local: bool) -> tuple[
     try:
         deployed = deployed_and_left(ReadOnlyCalls(session), settings, project=project_folder())
     except NotKnownError as error:
-        click.echo(f"not known, whether stacks left environments/{settings.environment}.yaml: {error.found}", err=True)
+        echo(f"not known, whether stacks left environments/{settings.environment}.yaml: {error.found}", err=True)
         return None
     for line in lines_of(deployed, command=leftovers_command(settings.environment, local=local)):
-        click.echo(line, err=True)
+        echo(line, err=True)
     return tuple(map(LeftEntry.of, deployed.left))
 
 
@@ -143,7 +143,7 @@ def carry_out(stacks: Iterable[LeftStack], session: Session, *, steps: Steps) ->
         try:
             deleter.delete([each.stack for each in stacks])
         except KeyboardInterrupt:
-            click.echo(goes_on(deleter.running, what="deletes"), err=True)
+            echo(goes_on(deleter.running, what="deletes"), err=True)
             raise
 
 
@@ -194,11 +194,11 @@ def _deployed(calls: ReadOnlyCalls, settings: Environment | None, environment: s
 
 def _show(deployed: Deployed, *, command: str) -> None:
     if not deployed.left:
-        click.echo(f"nothing of {deployed.environment} is deployed that its file does not have")
+        echo(f"nothing of {deployed.environment} is deployed that its file does not have")
         return
     for line in list_lines(deployed):
-        click.echo(line)
-    click.echo(f"  do:      {command} --delete")
+        echo(line)
+    echo(f"  do:      {command} --delete")
 
 
 def list_lines(deployed: Deployed) -> Iterable[str]:
@@ -225,7 +225,7 @@ def _ask(plan: Deletion, *, yes: bool) -> None:
         )
         raise InputError([problem])
     names = ", ".join(each.stack.name for each in plan.stacks)
-    click.echo("An older checkout lacks what a newer one deployed: be sure that this one is the newest.", err=True)
+    echo("An older checkout lacks what a newer one deployed: be sure that this one is the newest.", err=True)
     click.confirm(f"Delete {names}?", abort=True, err=True)
 
 

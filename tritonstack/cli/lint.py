@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from tritonstack.cli.conventions import environment_option, json_option, print_json
+from tritonstack.cli.conventions import echo, environment_option, json_option, print_json, visible_json
 from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem, alike, listing
 from tritonstack.models.inputs import choice_of, sources_of
@@ -72,11 +72,11 @@ def lint_command(
     chosen = list(dict.fromkeys(each.folder for each in served))
     findings = list(dict.fromkeys([*_findings(served), *together]))
     if as_json:
-        click.echo(report_of(chosen, findings).model_dump_json(indent=2))
+        echo(visible_json(report_of(chosen, findings).model_dump_json(indent=2)))
     for finding in () if as_json else findings:
-        click.echo(annotation(finding) if annotations else str(finding))
+        echo(annotation(finding) if annotations else str(finding))
     errors = sum(finding.level == "error" for finding in findings)
-    click.echo(f"folders: {len(chosen)}, errors: {errors}, warnings: {len(findings) - errors}", err=True)
+    echo(f"folders: {len(chosen)}, errors: {errors}, warnings: {len(findings) - errors}", err=True)
     if errors:
         sys.exit(1)
 
@@ -176,8 +176,8 @@ def _list_rules(*, as_json: bool) -> None:
     for each in rules():
         if each.category != category:
             category = each.category
-            click.echo(f"\n{category}: {CATEGORIES[each.category]}")
-        click.echo(f"  {each.id:<{width}}  {each.level:<7}  {each.title}")
+            echo(f"\n{category}: {CATEGORIES[each.category]}")
+        echo(f"  {each.id:<{width}}  {each.level:<7}  {each.title}")
 
 
 def _print_page(text: str) -> None:
@@ -189,4 +189,4 @@ def _print_page(text: str) -> None:
     if console.is_terminal:
         console.print(Markdown(text))
     else:
-        click.echo(text, nl=False)
+        echo(text, nl=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tritonstack.cli.conventions import environment_option, json_option, local_option, result_console
+from tritonstack.cli.conventions import echo, environment_option, json_option, local_option, result_console
 from tritonstack.cli.leftovers import note_left
 from tritonstack.cli.root import SuggestingGroup
 from tritonstack.cli.session import session_of
@@ -41,17 +41,17 @@ def bootstrap(*, file: str, policies: Path | None) -> None:
     partition = PipelineNames.of(loaded.settings).partition
     for account in accounts_of(loaded):
         trusting = "its own account" if account.trusts is None else f"trusts {account.trusts}"
-        click.echo(f"# {account.account} {account.region}: {trusting}")
+        echo(f"# {account.account} {account.region}: {trusting}")
         for line in account.commands(partition=partition, folder=str(policies or "policies")):
-            click.echo(line)
-        click.echo()
+            echo(line)
+        echo()
         if policies is not None:
             policies.mkdir(parents=True, exist_ok=True)
             for name, document in account.policies.items():
                 (policies / f"{name}.json").write_text(f"{json.dumps(document, indent=2)}\n", encoding="utf-8")
-    click.echo("# then, with credentials of the pipeline's account, once:")
+    echo("# then, with credentials of the pipeline's account, once:")
     context = "true" if file == "pipeline.yaml" else file
-    click.echo(f"npx cdk deploy -c pipeline={context} pipeline")
+    echo(f"npx cdk deploy -c pipeline={context} pipeline")
 
 
 @click.command("outputs")
@@ -71,7 +71,7 @@ def outputs_command(*, environment: str, as_json: bool, output: Path | None, loc
     note_left(settings, session, local=local)  # on standard error: the document is a fixed contract
     if output is not None:
         write_text(output, document.text())
-        click.echo(f"{output}: written")
+        echo(f"{output}: written")
     elif as_json:
         click.echo(document.text(), nl=False)
     else:

@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.text import Text
 
 from tritonstack.cli.conventions import (
+    echo,
     environment_option,
     json_option,
     local_option,
     plain_table,
     print_json,
     result_console,
+    visible_json,
 )
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.session import session_of
@@ -86,7 +88,7 @@ def command(
         report = report_of(results, settings, constructed=constructed)
         step.end_with(summary(report))
     if as_json:
-        click.echo(report.model_dump_json(indent=2))
+        echo(visible_json(report.model_dump_json(indent=2)))
     else:
         show(report)
     return 1 if report.fails or (strict and report.unknown) else 0
@@ -118,11 +120,11 @@ def show(report: PreflightReport, console: Console | None = None) -> None:
     console.print(plain_table(("", "check", "of", "found", "needed"), rows))
     for advice, results in _by_advice(report).items():
         for result in results:
-            click.echo(f"{result.check} {result.subject}: {result.found}\n  needed:  {result.needed}")
-        click.echo(f"  do:      {advice}")
+            echo(f"{result.check} {result.subject}: {result.found}\n  needed:  {result.needed}")
+        echo(f"  do:      {advice}")
     if report.constructed:
-        click.echo(CONSTRUCTED)
-    click.echo(summary(report))
+        echo(CONSTRUCTED)
+    echo(summary(report))
 
 
 def _by_advice(report: PreflightReport) -> dict[str, list[PreflightResult]]:

@@ -20,6 +20,7 @@ from rich.text import Text
 from tritonstack.aws_session import AccountSession, ConfiguredSession, Session
 from tritonstack.cli.conventions import (
     LOCAL,
+    echo,
     environment_option,
     json_option,
     local_option,
@@ -28,6 +29,7 @@ from tritonstack.cli.conventions import (
     result_console,
 )
 from tritonstack.cli.progress import ended_by_signals
+from tritonstack.cli.safe_console import SafeConsole
 from tritonstack.cli.session import require_account, session_of
 from tritonstack.config import Endpoint, load_environment
 from tritonstack.engines.order import Order, Served, read_order, served_by
@@ -51,7 +53,7 @@ class ArchiveLines:
 
     def __init__(self, console: Console | None = None, *, log_seconds: float = LOG_SECONDS) -> None:
         """Lines go to standard error, so that a command's own output stays clean."""
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or SafeConsole(stderr=True, highlight=False)
         self._log_seconds = log_seconds
         self._started = time.monotonic()
         self._shown: dict[str, tuple[str, float]] = {}
@@ -217,8 +219,8 @@ def _prepare(orders: Sequence[Order], session: Session, *, dry_run: bool, as_jso
         print_json(_prepared_document(summary))
         return
     for item in summary.archives:
-        click.echo(f"s3://{summary.bucket}/{item.place.archive(item.name)}  {item.outcome}")
-    click.echo(str(summary))
+        echo(f"s3://{summary.bucket}/{item.place.archive(item.name)}  {item.outcome}")
+    echo(str(summary))
 
 
 def _show_plan(preparation: Preparation, *, as_json: bool) -> None:
@@ -232,7 +234,7 @@ def _show_plan(preparation: Preparation, *, as_json: bool) -> None:
         for name, place, outcome, more in rows:
             how = "".join(f"{_SAID[key]}{value}" for key, value in more.items() if value)
             lines.append(f"{place.archive(name)}  {outcome}{how}")
-        click.echo("\n".join([*sorted(lines), *map(str, plan.refused)]) or "nothing to prepare")
+        echo("\n".join([*sorted(lines), *map(str, plan.refused)]) or "nothing to prepare")
     if plan.refused:
         summary = PrepareSummary(bucket=preparation.bucket.name, archives=tuple(plan.there))
         raise PrepareFailedError(plan.refused, left=(), summary=summary)
@@ -261,10 +263,10 @@ def builders_command(*, environment: str, as_json: bool) -> None:
         result_console().print(_builders_table(plan))
         for build in plan.builds:
             builder = build.builder
-            click.echo(f"{builder.platform}: image {builder.image}, needs the quota {builder.machine.quota}")
-            click.echo(f"{builder.platform}: {_driver(builder)}")
+            echo(f"{builder.platform}: image {builder.image}, needs the quota {builder.machine.quota}")
+            echo(f"{builder.platform}: {_driver(builder)}")
     elif not plan.problems:
-        click.echo(f"no archive of {environment} needs a TensorRT engine")
+        echo(f"no archive of {environment} needs a TensorRT engine")
     refuse(plan.problems)
 
 

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from tritonstack.cli.safe_console import SafeConsole
+
 SHOWN = 100
 """Characters of a detail: a line of a terminal, with the step's name before it."""
 LOG_SECONDS = 10.0
@@ -58,7 +60,7 @@ class Steps:
 
     def __init__(self, console: Console | None = None) -> None:
         """Steps go to standard error, so that a command's own output stays clean."""
-        self.console = console or Console(stderr=True, highlight=False)
+        self.console = console or SafeConsole(stderr=True, highlight=False)
 
     @contextmanager
     def step(self, name: str) -> Iterator[Step]:

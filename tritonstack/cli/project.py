@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from tritonstack.cli.conventions import echo
 from tritonstack.cli.root import GROUPS
 from tritonstack.disk import temporary_folder
 from tritonstack.errors import Problem, refuse
@@ -44,14 +45,14 @@ def init_command(*, folder: Path, no_setup: bool) -> int:
     FOLDER is new or empty; hidden files in it (.git, .venv) stay.
     """
     written = write_project(folder)
-    click.echo(f"{folder}: {len(written)} files")
+    echo(f"{folder}: {len(written)} files")
     # In a clone the commands use the clone's environments, in whatever project.
     code = 0 if no_setup or CHECKOUT is not None else make_environments((), root=folder)
     lines = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
     lines += ["tritonstack setup"] if no_setup or code else []
     lines += ["tritonstack add MODEL.onnx    # or TorchScript, a Triton repository, a model.tar.gz"]
     lines += ["tritonstack local deploy      # starts a local AWS, and deploys environments/local.yaml to it"]
-    click.echo("\n  ".join(["Next, as README.md says:", *lines]))
+    echo("\n  ".join(["Next, as README.md says:", *lines]))
     return code
 
 
@@ -191,6 +192,6 @@ def snapshots_command() -> None:
     for folder, snapshots in made.items():
         touched = write_snapshots(snapshots, root / folder)
         for path in touched:
-            click.echo(f"{folder}/{path}{'' if (root / folder / path).is_file() else ' (removed)'}")
+            echo(f"{folder}/{path}{'' if (root / folder / path).is_file() else ' (removed)'}")
         stacks = sum(len(each.stacks) for each in snapshots.environments.values())
-        click.echo(f"{folder}/: {stacks} stacks, {len(touched)} files written or removed")
+        echo(f"{folder}/: {stacks} stacks, {len(touched)} files written or removed")

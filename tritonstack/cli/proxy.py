@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tritonstack.cli.conventions import environment_option, local_option
+from tritonstack.cli.conventions import echo, environment_option, local_option
 from tritonstack.cli.session import calling_session, explain
 from tritonstack.errors import InputError, Problem
 
@@ -72,7 +72,7 @@ def _releases(client: Any, environment: str, session: Any) -> Sequence[Release]:
         releases: Sequence[Release] = client.releases()
     except ReleaseLookupError as error:
         if is_denied(error):
-            click.echo(f"{error}\nModels are reached by endpoint/model.", err=True)
+            echo(f"{error}\nModels are reached by endpoint/model.", err=True)
             return ()
         explain(error, client, environment, session)
         raise
@@ -92,6 +92,6 @@ def _announce(environment: str, port: int, releases: Sequence[Release]) -> None:
     endpoints = sorted({release.endpoint for release in releases})
     count = f"{len(releases)} model{'' if len(releases) == 1 else 's'}"
     what = f"{count} of {', '.join(endpoints)}" if releases else "models by endpoint/model"
-    click.echo(f"KServe v2 at http://{url} for environment {environment}: {what}. Ctrl-C ends it.")
+    echo(f"KServe v2 at http://{url} for environment {environment}: {what}. Ctrl-C ends it.")
     example = f"{releases[0].endpoint}/{releases[0].model}" if releases else "<endpoint>/<model>"
-    click.echo(f"  curl http://{url}/v2/models/{example}")
+    echo(f"  curl http://{url}/v2/models/{example}")

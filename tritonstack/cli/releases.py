@@ -14,12 +14,14 @@ from rich.text import Text
 
 from tritonstack.aws_session import ConfiguredSession, Session
 from tritonstack.cli.conventions import (
+    echo,
     environment_option,
     json_option,
     local_option,
     plain_table,
     print_json,
     result_console,
+    visible_json,
 )
 from tritonstack.cli.leftovers import note_left
 from tritonstack.cli.progress import Steps, ended_by_signals
@@ -71,7 +73,7 @@ def releases_command(*, environment: str, model: str | None, as_json: bool, loca
     if model is None:
         report = report.model_copy(update={"left": note_left(settings, session, local=local)})
     if as_json:
-        click.echo(report.model_dump_json(indent=2))
+        echo(visible_json(report.model_dump_json(indent=2)))
     else:
         show_releases(report, whole=model is not None)
 
@@ -125,7 +127,7 @@ def show_releases(report: ReleasesReport, *, whole: bool) -> None:
             if one.proof_skipped:
                 differences.append(f"{endpoint.endpoint}/{one.model}: proof skipped: {one.proof_skipped}")
     for line in differences:
-        click.echo(line)
+        echo(line)
 
 
 def _rows(model: ModelReleases, *, whole: bool) -> Iterator[Sequence[str | Text]]:
@@ -188,10 +190,10 @@ def rollback_command(*, environment: str, model: str, to: str | None, yes: bool,
     }
     if not as_json:
         change = f"{record.digest or 'no record'} → {digest} on {deployed.platform}"
-        click.echo(f"{record.endpoint}/{record.model}: {change}")
+        echo(f"{record.endpoint}/{record.model}: {change}")
     if not yes:
         what = "its archive is there" if there else "its archive is copied or built first"
-        click.echo(f"{what}; --yes does it", err=as_json)
+        echo(f"{what}; --yes does it", err=as_json)
         if as_json:
             print_json(document)
         return
@@ -210,7 +212,7 @@ def rollback_command(*, environment: str, model: str, to: str | None, yes: bool,
             step.end_with(done)
         with steps.step("release record"):
             _move(session, record, digest, environment=settings.environment, deployed=deployed)
-    click.echo(f"moved; callers follow within {RECORD_SECONDS:.0f} seconds", err=as_json)
+    echo(f"moved; callers follow within {RECORD_SECONDS:.0f} seconds", err=as_json)
     if as_json:
         print_json(document)
 
@@ -311,16 +313,16 @@ def show_verified(verified: Sequence[VerifiedEndpoint], settings: Environment) -
             console.print(_table(endpoint))
     for endpoint in verified:
         if endpoint.problem:
-            click.echo(f"{endpoint.endpoint}: {endpoint.problem}")
+            echo(f"{endpoint.endpoint}: {endpoint.problem}")
         for model in endpoint.models:
             if model.problem:
-                click.echo(f"{endpoint.endpoint}/{model.model}: {model.problem}")
+                echo(f"{endpoint.endpoint}/{model.model}: {model.problem}")
         if endpoint.instances > 1:
-            click.echo(f"{endpoint.endpoint} has {endpoint.instances} instances, and each call went to one of them.")
+            echo(f"{endpoint.endpoint} has {endpoint.instances} instances, and each call went to one of them.")
         for line in loads(endpoint, settings):
-            click.echo(line)
+            echo(line)
     if any(endpoint.models for endpoint in verified):
-        click.echo(COLD)
+        echo(COLD)
 
 
 def loads(endpoint: VerifiedEndpoint, settings: Environment) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tritonstack.cli.conventions import environment_option, json_option, print_json, result_console
+from tritonstack.cli.conventions import echo, environment_option, json_option, print_json, result_console
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.config.pipeline import PIPELINE_FILE
 from tritonstack.disk import temporary_folder
@@ -209,9 +209,9 @@ def command(
     for word in match_groups(document):
         head = f"--fail-on {word.policy}: {word.environment}:"
         for sentence in word.first:
-            click.echo(f"{head} {sentence}", err=True)
+            echo(f"{head} {sentence}", err=True)
         if word.rest:
-            click.echo(f"{head} … {len(word.rest)} more", err=True)
+            echo(f"{head} … {len(word.rest)} more", err=True)
     return 1 if document.matches else 0
 
 

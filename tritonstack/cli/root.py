@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from tritonstack import VERSION
 from tritonstack.aws_session import RENEW, credentials_ended
 from tritonstack.disk import FULL, NO_SPACE, disk_full, written_file
-from tritonstack.errors import TritonstackError, alike
+from tritonstack.errors import TritonstackError, alike, visible
 from tritonstack.extensions import extensions, registered
 
 REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.ENOTDIR, *FULL)
@@ -256,13 +256,13 @@ def _run() -> int:
         if error.errno not in REFUSED_BY_THE_MACHINE:
             raise
         named = written_file(error) if error.errno in FULL else error.filename
-        click.echo(f"{named or 'this machine'}: {error.strerror}", err=True)
+        click.echo(visible(f"{named or 'this machine'}: {error.strerror}"), err=True)
         if disk_full(error):
             click.echo(NO_SPACE, err=True)
         return 1
     except Exception as error:
         if credentials_ended(error):
-            click.echo(f"{error}\n{RENEW}", err=True)
+            click.echo(visible(f"{error}\n{RENEW}"), err=True)
             return 1
         if not isinstance(error, TritonstackError):
             raise

@@ -9,6 +9,7 @@ from pkgutil import resolve_name
 import click
 from pydantic import BaseModel
 
+from tritonstack.cli.conventions import echo
 from tritonstack.extensions import extensions
 from tritonstack.paths import write_text
 
@@ -56,4 +57,4 @@ def command(*, folder: Path) -> None:
         current = path.is_file() and path.read_text(encoding="utf-8") == text
         if not current:
             write_text(path, text)
-        click.echo(f"{path}: {'unchanged' if current else 'written'}")
+        echo(f"{path}: {'unchanged' if current else 'written'}")

@@ -8,7 +8,9 @@ from functools import cache
 from pathlib import Path
 
 import jinja2
+from markupsafe import Markup
 
+from tritonstack.errors import visible
 from tritonstack.pages.charts import Line, key
 
 
@@ -72,4 +74,12 @@ def templates(*folders: Path) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
+
+
+def _shown(value: object) -> object:
+    """A value of a page: text without characters that a browser does not show, or that turn what follows around."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return visible(value, keep="\n\t\u202f")  # the blank between thousands
+    return value

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tritonstack.catalogue.prices import HostingPrice
-from tritonstack.cli.conventions import print_json
+from tritonstack.cli.conventions import echo, print_json
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.paths import LocalPaths, environment_file
@@ -61,7 +61,7 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
             show(document, one.folder)
     for each in fetched:
         if each.failed:
-            click.echo(f"{each.kind}: {each.failed}", err=True)
+            echo(f"{each.kind}: {each.failed}", err=True)
     has_gate = settings.load_test is not None and settings.load_test.gate is not None
     code = _gate(documents, settings) if has_gate else 0
     return 1 if any(each.failed for each in fetched) else code
@@ -131,11 +131,11 @@ def _gate(documents: Sequence[BenchDocument], settings: Environment, *, as_json:
         for line in hold(document, gate, usd_per_hour=usd_per_hour, deployed_on=deployed_on)
     ]
     for line in lines:
-        click.echo(f"{line.verdict}: {line.sentence}", err=True)
+        echo(f"{line.verdict}: {line.sentence}", err=True)
     for name, price in sorted(taken.items()):
-        click.echo(f"{name} at {price.usd_per_hour:g} USD an hour: {price.short}", err=True)
+        echo(f"{name} at {price.usd_per_hour:g} USD an hour: {price.short}", err=True)
     good = passes(lines, gate)
     if as_json:
         print_json({"environment": settings.environment, "passed": good, "lines": list(map(asdict, lines))})
-    click.echo(f"gate of {settings.environment}: {'passed' if good else 'FAILED'}", err=True)
+    echo(f"gate of {settings.environment}: {'passed' if good else 'FAILED'}", err=True)
     return 0 if good else 1

@@ -17,7 +17,7 @@ from tritonstack.aws_session import AccountSession
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.price_file import read_price_file
 from tritonstack.catalogue.prices import PRICES_FILE, HostingPrice, Prices, carried_prices, project_prices
-from tritonstack.cli.conventions import json_option, print_json, result_console
+from tritonstack.cli.conventions import echo, json_option, print_json, result_console
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.root import SuggestingGroup
 from tritonstack.config import Environment, load_environments
@@ -81,7 +81,7 @@ def show_update(found: Update, regions: Sequence[str], environments: Sequence[En
     for line in found.delisted:
         console.print(f"listed no longer, kept as it was: {line}", soft_wrap=True)
     for line in found.refused:
-        click.echo(f"refused: {line}", err=True)
+        echo(f"refused: {line}", err=True)
     _unknown(console, environments)
     console.print(f"{file}: look at its diff, and commit it", soft_wrap=True)
 

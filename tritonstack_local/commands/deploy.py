@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from tritonstack.cli.conventions import environment_option
+from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 from tritonstack.config.yaml_loader import with_lines
@@ -208,8 +208,8 @@ def deploy_command(*, environment: str, concurrency: int, restrict_cloudformatio
         aws = find_local_aws()
         under_way = goes_on_with(aws, environment) if aws is not None else ""
         if under_way:
-            click.echo(under_way, err=True)
-        click.echo("the local AWS stays up: tritonstack local down stops it", err=True)
+            echo(under_way, err=True)
+        echo("the local AWS stays up: tritonstack local down stops it", err=True)
         raise
 
 

@@ -14,7 +14,7 @@ import click
 import numpy as np
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.cli.conventions import environment_option
+from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.progress import Step, Steps, ended_by_signals
 from tritonstack.client import ModelClient
 from tritonstack.client.errors import InvokeError
@@ -67,18 +67,18 @@ def dev_command(*, environment: str) -> None:
         with ended_by_signals():
             follow_changes(work, Watch(lambda: stamps_of(file, work.places.repositories)))
     except KeyboardInterrupt:
-        click.echo(work.last_words())
+        echo(work.last_words())
 
 
 def follow_changes(work: Work, watch: Watch) -> None:
     """Bring the local AWS up to date, and again after each change, until interrupted."""
     with shown_mistakes():
         work.update()
-    click.echo(f"watching {shown(work.places.repositories)} and {shown(work.file)}; Ctrl-C ends it")
+    echo(f"watching {shown(work.places.repositories)} and {shown(work.file)}; Ctrl-C ends it")
     while files := watch.wait():
         names = sorted(map(shown, files))
         more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
-        click.echo(f"\n{time.strftime('%H:%M:%S')} {', '.join(names[:SHOWN_FILES])}{more}")
+        echo(f"\n{time.strftime('%H:%M:%S')} {', '.join(names[:SHOWN_FILES])}{more}")
         with shown_mistakes():
             work.update()
 
@@ -89,7 +89,7 @@ def shown_mistakes() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001  (as documented)
-        click.echo(f"{_shown(error)}\nnot released: what served before serves on")
+        echo(f"{_shown(error)}\nnot released: what served before serves on")
 
 
 def _shown(error: Exception) -> str:
@@ -143,7 +143,7 @@ class Watch:
         except Exception as error:  # noqa: BLE001  (a folder that is unreadable now may be readable soon)
             found, said = self._seen, f"the files cannot be looked at: {_shown(error)}"
         if said and said != self._said:
-            click.echo(said)
+            echo(said)
         self._said = said
         return found
 
@@ -196,7 +196,7 @@ class Work:
         if problems:
             raise WorkFailedError("\n".join(problems))
         if is_same:
-            click.echo("all models are as released")
+            echo("all models are as released")
 
     def last_words(self) -> str:
         """The line about what stays when the watch ends."""
@@ -240,7 +240,7 @@ class Work:
         return True
 
     def _deploy(self, wanted: Deployable, reason: str) -> None:
-        click.echo(f"{reason}: deploying")
+        echo(f"{reason}: deploying")
         began = time.monotonic()
         with one_deployment(self.steps):
             deploy(wanted.settings, require_local_aws(), self.steps, builds=wanted.builds)
@@ -250,7 +250,7 @@ class Work:
             for endpoint, models in wanted.served.release_sets.items()
             for model, digest in models.items()
         }
-        click.echo(f"deployed in {time.monotonic() - began:.0f} s")
+        echo(f"deployed in {time.monotonic() - began:.0f} s")
 
     def _release(self, source: ArchiveSource, digest: str, endpoint: Endpoint) -> None:
         """Build, publish and invoke a model, then move its record; print its response beside the one before."""
@@ -276,8 +276,8 @@ class Work:
             answered = f"response in {answer.total_milliseconds / 1000:.2g} s, its load included"
             step.end_with(f"{answered}; released {time.monotonic() - began:.1f} s after the change was seen")
         for line in answer_lines(before, answer.outputs):
-            click.echo(f"  {line}")
-        click.echo(f"  {expectation(source, manifest, answer.outputs)}")
+            echo(f"  {line}")
+        echo(f"  {expectation(source, manifest, answer.outputs)}")
 
     def _publish(self, source: ArchiveSource, digest: str, endpoint: Endpoint, *, session: Any, step: Step) -> Manifest:
         """Build an archive, the endpoint's response in place of a proof, and publish it under the endpoint's prefix."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from tritonstack.cli.conventions import echo
 from tritonstack.cli.progress import Steps
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import (
@@ -288,9 +289,9 @@ def up(*, port: int, runtime_port: int, no_iam: bool) -> None:
     """
     aws = find_local_aws()
     if aws is not None:
-        click.echo(f"The local AWS is up already: {aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
+        echo(f"The local AWS is up already: {aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
         if no_iam and aws.iam()["enforced"]:
-            click.echo(IAM_STAYS)
+            echo(IAM_STAYS)
         return
     steps = Steps()
     with steps.step("start the local AWS") as step:
@@ -333,4 +334,4 @@ def env(*, unset: bool, role: str | None) -> None:
         click.echo(f"export {name}={shlex.quote(value)}")
     programs = shlex.quote(str(REPOSITORY / ".envs" / "main" / "bin"))  # tritonstack and aws, first on PATH, once
     put_first = f'export TRITONSTACK_PATH={programs} PATH={programs}:"$PATH"'
-    click.echo(f'case ":$PATH:" in *:{programs}:*) ;; *) {put_first} ;; esac')
+    echo(f'case ":$PATH:" in *:{programs}:*) ;; *) {put_first} ;; esac')

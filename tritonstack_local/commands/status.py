@@ -18,8 +18,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.cli.conventions import json_option, print_json, result_console
-from tritonstack.errors import InputError, Problem, listing, nearest
+from tritonstack.cli.conventions import echo, json_option, print_json, result_console
+from tritonstack.errors import InputError, Problem, listing, nearest, visible
 from tritonstack.paths import LocalPaths
 from tritonstack_local.aws import LocalAws, find_local_aws, require_local_aws
 from tritonstack_local.commands.iam import denials
@@ -224,14 +224,14 @@ def logs_command(*, name: str | None, lines: int, follow: bool, as_json: bool) -
         raise InputError([Problem(field="NAME", found=found, allowed=allowed, advice=advice)])
     if stopped:
         left = "these are logs of an earlier one" if logs else "no log exists yet"
-        click.echo(f"{stopped}, and {left}; tritonstack local up starts one", err=True)
+        echo(f"{stopped}, and {left}; tritonstack local up starts one", err=True)
     if known_as is not None:
         print_log(logs[known_as], lines=lines, follow=follow)
     elif as_json:
         print_json({known: str(path) for known, path in logs.items()})
     else:
         for known, path in logs.items():
-            click.echo(f"{known:24} {path}")
+            echo(f"{known:24} {path}")
 
 
 def find_logs() -> dict[str, Path]:
@@ -274,10 +274,10 @@ def print_log(path: Path, *, lines: int, follow: bool) -> None:
         raise InputError([Problem(file=str(path), found="no longer there", allowed="a log of what runs")]) from error
     with file:
         for line in deque(file, maxlen=lines):
-            sys.stdout.write(line)
+            sys.stdout.write(visible(line))
         while follow:
             added = file.read()
-            sys.stdout.write(added)
+            sys.stdout.write(visible(added))
             sys.stdout.flush()
             if not added:
                 time.sleep(PAUSE_SECONDS)

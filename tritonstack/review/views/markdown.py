@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
+from tritonstack.errors import visible
 from tritonstack.review.change import Effect, Level
 from tritonstack.review.document import EnvironmentEntry, PropertyEntry, ResourceEntry, ReviewDocument, StackEntry
 from tritonstack.review.views import wording
@@ -23,6 +24,9 @@ SIGNS = {Level.NOTHING: "⚪", Level.PLAIN: "🔵", Level.LOOK: "🟡", Level.CL
 _RANKS = tuple(reversed(Effect))
 """Cut first where the report is too long: what hurts least."""
 _LAST = len(_RANKS)
+KEPT = "\n\t\u2060"
+"""Signs that stay: line ends, which names lose before, tabs, and the joiner that :func:`text` puts behind ``@``."""
+_TYPE = re.compile(r"[A-Za-z0-9]+(?:::[A-Za-z0-9]+)*")
 # An ARN, an action, a pattern or a reference, not a word.
 _NAME = re.compile(r"[*_\[]|\$\{|\w:+[\w*/]")
 
@@ -39,7 +43,16 @@ class Block:
 def markdown(document: ReviewDocument, *, whole: str = WHOLE) -> str:
     """The report, of at most ``LIMIT`` characters in UTF-16. ``whole``: where all of it is, after "All of it is"."""
     blocks = [*_head(document), *(one for each in document.environments for one in _environment(each))]
-    return _cut(blocks, whole)
+    return _cut([_shown(each) for each in blocks], whole)
+
+
+def _shown(block: Block) -> Block:
+    """A block whose names and values, which may be anybody's, end no line, move no cursor and turn no text around.
+
+    Every other line end than ours is one for GitHub too, and would end a fence.
+    """
+    short = None if block.short is None else visible(block.short, keep=KEPT)
+    return replace(block, text=visible(block.text, keep=KEPT), short=short)
 
 
 def _head(document: ReviewDocument) -> Iterator[Block]:
@@ -84,7 +97,7 @@ def _rejected(word: MatchGroup) -> Iterator[str]:
     if word.rest:
         rest = "".join(f"\n  - {text(each)}" for each in word.rest)
         # An item that begins with the tag is HTML up to the empty line; behind words it would stand in a paragraph.
-        named = f"<code>{escape(word.policy)}</code> {escape(word.environment)}"
+        named = f"<code>{escape(' '.join(word.policy.split()))}</code> {escape(' '.join(word.environment.split()))}"
         yield f"- <details><summary>{named}: {len(word.rest)} more</summary>\n{rest}\n\n  </details>\n"
 
 
@@ -136,7 +149,7 @@ def _resources(environment: EnvironmentEntry) -> Iterator[Block]:
         return
     named = []
     for effect, resources, reason in wording.hurt_lines(environment):
-        names = ", ".join(f"{code(f'{each.stack}/{each.path}')} {each.type}" for each in resources)
+        names = ", ".join(f"{code(f'{each.stack}/{each.path}')} {_type(each)}" for each in resources)
         named.append(f"- {effect.value}: {names}{f'. {text(reason)}' if reason else ''}")
     head = f"### Resources: {text(wording.resource_counts(environment))}"
     yield Block(text="\n".join([head, *named, ""]), short=head, rank=_LAST - 1)
@@ -153,12 +166,21 @@ def _resources(environment: EnvironmentEntry) -> Iterator[Block]:
 
 def _resource(resource: ResourceEntry) -> str:
     reasons = "".join(f" {text(one)}" for one in resource.sentences)
-    return f"{code(f'{resource.stack}/{resource.path}')} {resource.type}{'.' if reasons else ''}{reasons}"
+    return f"{code(f'{resource.stack}/{resource.path}')} {_type(resource)}{'.' if reasons else ''}{reasons}"
+
+
+def _type(resource: ResourceEntry) -> str:
+    """A resource's type as it is where it looks like one; a template may have any text there."""
+    return resource.type if _TYPE.fullmatch(resource.type) else code(resource.type)
 
 
 def _folded(summary: str, lines: Sequence[str]) -> list[str]:
     """Lines in a block that opens on demand; none where there are none."""
-    return [f"<details><summary>{escape(summary)}</summary>", "", *lines, "", "</details>", ""] if lines else []
+    return (
+        [f"<details><summary>{escape(' '.join(summary.split()))}</summary>", "", *lines, "", "</details>", ""]
+        if lines
+        else []
+    )
 
 
 def _table(rows: Iterable[Sequence[str]]) -> list[str]:
@@ -184,7 +206,7 @@ def _properties(properties: Sequence[PropertyEntry]) -> str:
     lines = []
     for each in properties:
         note = wording.property_note(each)
-        lines.append(f"@@ {each.name} @@{f' {note}' if note else ''}")
+        lines.append(" ".join(f"@@ {each.name} @@ {note or ''}".split()))
         if each.follows is None:
             lines += [f"{line.sign} {line.text}".rstrip() for line in wording.diff_lines(each.before, each.after)]
     if not lines:
@@ -203,7 +225,7 @@ def _longest_run(lines: Iterable[str]) -> int:
 
 def code(value: str) -> str:
     """A name as it stands, in a list or a cell of a table."""
-    plain = " ".join(value.split()).replace("|", "\\|")
+    plain = " ".join(value.split()).replace("|", "\\|") or " "
     ticks = "`" * (1 + _longest_run([plain]))
     pad = " " if plain.startswith("`") or plain.endswith("`") else ""
     return f"{ticks}{pad}{plain}{pad}{ticks}"

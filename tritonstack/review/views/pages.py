@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tritonstack.errors import visible
 from tritonstack.pages.page import templates
 from tritonstack.review.change import Effect, Level
 from tritonstack.review.cost_table import LIST_PRICES
@@ -64,7 +65,8 @@ def show(document: ReviewDocument, console: Console) -> None:
         console.print(Text(note))
     table = _table(("environment", "verdict", "what happens"))
     for each in document.environments:
-        table.add_row(Text(each.name), Text(each.level.value, style=COLOURS[each.level]), Text(each.sentence))
+        level = Text(each.level.value, style=COLOURS[each.level])
+        table.add_row(Text(visible(each.name)), level, Text(visible(each.sentence)))
     console.print(table)
     printer = _Printer(console)
     for each in document.environments:
@@ -87,7 +89,7 @@ def _table(columns: Iterable[str], rows: Iterable[Iterable[str]] = ()) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     for cells in rows:
-        table.add_row(*map(Text, cells))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
     return table
 
 
