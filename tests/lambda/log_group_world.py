@@ -64,10 +64,11 @@ class World:
         return done
 
     def connect(self, service: str) -> Any:
-        return self if service == "logs" else SimpleNamespace(**{
-            "cloudformation": {"describe_stacks": lambda **_: {"Stacks": [{"StackStatus": self.status}]}},
-            "sagemaker": {"describe_endpoint": self._endpoint},
-        }[service])  # fmt: skip
+        if service == "logs":
+            return self
+        if service == "sagemaker":
+            return SimpleNamespace(describe_endpoint=self._endpoint)
+        return SimpleNamespace(describe_stacks=lambda **_: {"Stacks": [{"StackStatus": self.status}]})
 
     def _endpoint(self, *, EndpointName: str) -> dict[str, str]:
         assert EndpointName == ENDPOINT
