@@ -56,7 +56,7 @@ class _Bounded:
 @contextmanager
 def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """A zip file to be read with :func:`read_member`. Raises one of ``DAMAGED_ZIP``."""
-    with path.open("rb") as stream, zipfile.ZipFile(_Bounded(stream)) as archive:  # type: ignore[arg-type]  # what it uses of a file
+    with path.open("rb") as stream, zipfile.ZipFile(_Bounded(stream)) as archive:
         yield archive
 
 

@@ -103,7 +103,8 @@ def _numpy(file: InputFile, content: bytes, table: TensorTable | None) -> dict[s
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
         if isinstance(loaded, np.lib.npyio.NpzFile):
             # What a member unpacks to is at most what it states: zipfile stops there.
-            stated = sum(entry.file_size for entry in loaded.zip.infolist())
+            entries = loaded.zip.infolist() if loaded.zip is not None else []
+            stated = sum(int(entry.file_size) for entry in entries)
             if stated > LARGEST_ARRAYS:
                 raise ValueError(f"arrays of {stated:,} bytes together, at most {LARGEST_ARRAYS:,} are read")
             return {name: loaded[name] for name in loaded.files}

@@ -114,7 +114,7 @@ class _Loader(yaml.SafeLoader):
         """The next node, as PyYAML's, counted before it is made."""
         self.nodes += 1
         if self.nodes > MOST_VALUES:
-            raise _too_many(self.peek_event().start_mark.line + 1)
+            raise _too_many(self.peek_event().start_mark.line + 1)  # type: ignore[no-untyped-call]
         node: yaml.Node | None = super().compose_node(parent, index)
         return node
 
