@@ -13,7 +13,7 @@ import pytest
 
 from tests.models.folders import write_double
 from tritonstack.cli import root as cli
-from tritonstack.disk import disk_full
+from tritonstack.disk import disk_full, partial_folder
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.programs import run_script
 from tritonstack.paths import REPOSITORY
@@ -125,3 +125,12 @@ def test_an_export_script_that_finds_no_space_is_said_with_what_to_do(
         cli.main()
     said = capsys.readouterr().err
     assert "then the same command again" in said
+
+
+@pytest.mark.timeout(20)
+def test_a_partial_folder_may_be_made_in_another_of_the_same_process(tmp_path: Path) -> None:
+    with partial_folder(tmp_path, name="outer") as outer:
+        with partial_folder(outer, name="inner") as inner:
+            assert inner.parent == outer
+        assert outer.is_dir()
+    assert list(tmp_path.iterdir()) == []

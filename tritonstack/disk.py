@@ -61,13 +61,10 @@ def partial_folder(parent: Path, *, name: str) -> Iterator[Path]:
     ``parent`` whose lock is free were left by killed builds: they are removed first.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    with _locked(parent):  # so that no process takes a folder for abandoned between its making and its locking
-        for folder in parent.glob(f"*{_MARK}*"):
-            with suppress(FileNotFoundError, NotADirectoryError, BlockingIOError), _locked(folder, wait=False):
-                shutil.rmtree(folder, ignore_errors=True)
-        made = Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}{_MARK}"))
-        held = os.open(made, os.O_RDONLY)
-        fcntl.flock(held, fcntl.LOCK_EX)
+    for folder in parent.glob(f"*{_MARK}*"):
+        with suppress(FileNotFoundError, NotADirectoryError, BlockingIOError), _locked(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+    made, held = _held_folder(parent, prefix=f"{name}{_MARK}")
     try:
         with naming(made):
             yield made
@@ -107,12 +104,30 @@ def _entered(held: ExitStack, own: Path, *, name: str) -> Path:
             return held.enter_context(partial_folder(own, name=name))
 
 
+def _held_folder(parent: Path, *, prefix: str) -> tuple[Path, int]:
+    """A new folder, and the descriptor that holds its lock.
+
+    ``parent`` itself is not locked: it may be such a folder of this process. Another process may take the new one for
+    abandoned, and remove it, before it is locked: then another is made.
+    """
+    while True:
+        made = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
+        try:
+            held = os.open(made, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if made.is_dir():
+            return made, held
+        os.close(held)
+
+
 @contextmanager
-def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a folder's lock. Raises BlockingIOError where another process holds it and ``wait`` is off."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock. Raises BlockingIOError where another process holds it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         os.close(descriptor)
