@@ -68,7 +68,7 @@ def decode(content: bytes, content_type: str) -> dict[str, Output]:
             size = (given.get("parameters") or {}).get("binary_data_size", 0)
             outputs[given["name"]] = output_of(given, raw[:size])
             raw = raw[size:]
-    except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as error:
         start = bytes(content[:80])
         raise VerificationError(
             f"the response is no inference response: {error!r} ({content_type!r}, {start!r})"

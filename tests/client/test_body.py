@@ -157,7 +157,12 @@ def test_a_cut_off_or_wrongly_described_answer_is_malformed(tail: bytes, content
         decode(header + tail, stated)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b"<html>", b'{"outputs": [{}]}', b'{"outputs": 3}'])
+NESTED = b'{"outputs": ' + b"[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[]", b"null", b"<html>", b'{"outputs": [{}]}', b'{"outputs": 3}', NESTED]
+)
 def test_a_body_that_is_no_inference_response_is_malformed(content: bytes) -> None:
     with pytest.raises(MalformedAnswerError, match="no inference response"):
         decode(content, "application/json")

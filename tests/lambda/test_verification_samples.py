@@ -67,6 +67,7 @@ def test_an_answer_in_json_is_taken_too() -> None:
     [
         (b"Internal error", "text/plain"),
         (b"{}", "application/json"),
+        (b'{"outputs":' + b"[" * 100_000, "application/json"),
         (b'{"outputs":[{"name":"y","datatype":"FP32","shape":[2],"data":[1]}]}', "application/json"),
         (b'{"outputs":[{"name":"y","datatype":"FP99","shape":[1]}]}', "application/json"),
         (answered(y=np.zeros(3))[0][:-1], answered(y=np.zeros(3))[1]),

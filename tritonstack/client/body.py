@@ -89,6 +89,20 @@ def encode(
     return Body(content=content, content_type=f"{BINARY_PREFIX}{len(header)}")
 
 
+_MALFORMED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+    OverflowError,
+    struct.error,
+    InferenceServerException,
+)
+"""What tritonclient raises for a body that is no inference response: a model's code may write any."""
+
+
 def decode(content: bytes, content_type: str) -> DecodedAnswer:
     """Decode a response body. Arrays are writable and own their memory.
 
@@ -106,7 +120,7 @@ def decode(content: bytes, content_type: str) -> DecodedAnswer:
             model_version=str(response.get("model_version", "")),
             outputs=outputs,
         )
-    except (ValueError, KeyError, TypeError, AttributeError, struct.error, InferenceServerException) as error:
+    except _MALFORMED as error:
         start = bytes(content[:80])
         raise MalformedAnswerError(
             f"no inference response of type {content_type!r} ({len(content)} bytes, {start!r} …): {error}"

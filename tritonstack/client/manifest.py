@@ -195,7 +195,7 @@ def _listed(specs: Sequence[TensorSpec]) -> str:
 
 
 log = logging.getLogger(__name__)
-_UNREADABLE = (ClientError, BotoCoreError, KeyError, TypeError, ValueError)
+_UNREADABLE = (ClientError, BotoCoreError, KeyError, TypeError, ValueError, OverflowError)
 
 
 class ManifestReader:
