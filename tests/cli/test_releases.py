@@ -24,6 +24,9 @@ from tritonstack.models.manifest import Manifest, SampleEntry, TensorEntry
 
 A, B = "a" * 16, "b" * 16
 CONFIG = "local-serving-digits-EndpointConfig-1AB"
+BACK = "  do: aws sagemaker update-endpoint --endpoint-name local-digits --endpoint-config-name"
+STUCK = "which can no longer be changed: each change fails, and ends in UPDATE_ROLLBACK_FAILED"
+ANEW = "  do: cdk destroy 'local/serving-digits', then cdk deploy 'local/serving-digits'; archives stay in the bucket"
 TENSOR = {"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [1.0, 2.0]}
 
 
@@ -58,12 +61,15 @@ class World:
         self.loads: dict[str, list[float]] | ClientError = {}
         self.mode = "MultiModel"
         self.variants: dict[str, str] = {}  # model → its variant
+        self.status = "UPDATE_COMPLETE"  # of the stack
+        self.scaled = False
+        self.targets: list[str] | ClientError = []
         self.called: list[str] = []
         self.left: tuple[LeftEntry, ...] | None = ()
         self.answer: Callable[[str, Any], Any] = lambda _name, x: 2 * x
 
     def client(self, service_name: str, **_: Any) -> Any:
-        return getattr(self, f"_{service_name}")()
+        return getattr(self, f"_{service_name.replace('-', '_')}")()
 
     def _ssm(self) -> Any:
         def parameter(*, Name: str) -> dict[str, Any]:  # noqa: N803 - as boto3 spells it
@@ -91,13 +97,16 @@ class World:
         def described(*, StackName: str) -> dict[str, Any]:  # noqa: N803
             if StackName != "local-serving-digits":
                 raise error("ValidationError", f"Stack with id {StackName} does not exist")
-            return {"Stacks": [{"StackStatus": "UPDATE_COMPLETE"}]}
+            return {"Stacks": [{"StackStatus": self.status}]}
 
         told = {"ReleaseSetBucket": "staging", "ReleaseSetKey": "set", "ArchivePrefix": "endpoints/digits/24.09-t4/"}
         resources = {
             "Records": {"Type": "Custom::ReleaseRecords", "Properties": told},
             "Model": {"Type": "AWS::SageMaker::Model", "Properties": {"PrimaryContainer": {"Mode": self.mode}}},
         }
+        if self.scaled:
+            limits = {"MinCapacity": 1, "MaxCapacity": 4}
+            resources["Target"] = {"Type": "AWS::ApplicationAutoScaling::ScalableTarget", "Properties": limits}
         if self.variants:
             verified = {"Variants": json.dumps(self.variants)}
             resources |= {
@@ -120,6 +129,15 @@ class World:
             return self.endpoint
 
         return SimpleNamespace(describe_endpoint=described)
+
+    def _application_autoscaling(self) -> Any:
+        def described(*, ServiceNamespace: str, ResourceIds: list[str]) -> dict[str, Any]:  # noqa: N803
+            assert (ServiceNamespace, ResourceIds) == ("sagemaker", ["endpoint/local-digits/variant/g4dn-xlarge"])
+            if isinstance(self.targets, ClientError):
+                raise self.targets
+            return {"ScalableTargets": [{"ResourceId": one} for one in self.targets]}
+
+        return SimpleNamespace(describe_scalable_targets=described)
 
     def _cloudwatch(self) -> Any:
         def pages(*, MetricDataQueries: Any, StartTime: float, EndTime: float) -> Any:  # noqa: N803
@@ -242,18 +260,50 @@ def test_a_missing_object_is_named(world: World, kind: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"EndpointConfigName": "another"}, "it runs config another, and its stack says"),
-        ({"EndpointStatus": "Failed", "FailureReason": "no capacity"}, "it is Failed: no capacity"),
-        (None, "there is no such endpoint at SageMaker"),
+        (
+            {"EndpointConfigName": "another"},
+            f"it runs config another, and its stack says {CONFIG.lower()}\n{BACK} {CONFIG.lower()}",
+        ),
+        ({"EndpointStatus": "Failed", "FailureReason": "no capacity"}, f"it is Failed: no capacity\n{ANEW}"),
+        (None, f"there is no such endpoint at SageMaker: it was deleted outside of its stack, {STUCK}\n{ANEW}"),
     ],
 )
-def test_an_endpoint_that_runs_something_else_or_is_gone_ends_with_1(world: World, changes: Any, said: str) -> None:
+def test_an_endpoint_that_runs_something_else_or_is_gone_ends_with_1_and_the_way_out(
+    world: World, changes: Any, said: str
+) -> None:
     assert world.endpoint is not None
     world.endpoint = None if changes is None else world.endpoint | changes
     result = run()
     assert result.return_value == 1
     assert f"digits: {said}" in result.stdout
     assert "2 models" not in result.stdout
+
+
+def test_after_a_failed_rollback_verify_names_the_page_and_the_target_to_register(world: World) -> None:
+    world.status, world.scaled = "UPDATE_ROLLBACK_FAILED", True
+    result = run()
+    assert result.return_value == 1
+    assert "its stack local-serving-digits is UPDATE_ROLLBACK_FAILED, which takes no deployment" in result.stdout
+    assert "do: docs/troubleshooting.md, A rollback that failed" in result.stdout
+    assert (
+        "do: aws application-autoscaling register-scalable-target --service-namespace sagemaker --scalable-dimension "
+        "sagemaker:variant:DesiredInstanceCount --resource-id endpoint/local-digits/variant/g4dn-xlarge "
+        "--min-capacity 1 --max-capacity 4"
+    ) in result.stdout
+    assert "do:" not in result.stderr, "a step is a line"
+
+
+@pytest.mark.parametrize("status", ["UPDATE_COMPLETE", "UPDATE_IN_PROGRESS"])
+def test_a_target_that_is_there_or_on_its_way_is_no_finding(world: World, status: str) -> None:
+    world.status, world.scaled = status, True
+    if status == "UPDATE_COMPLETE":
+        world.targets = ["endpoint/local-digits/variant/g4dn-xlarge"]
+    assert run().return_value == 0
+
+
+def test_who_may_not_read_scalable_targets_verifies_the_rest(world: World) -> None:
+    world.scaled, world.targets = True, error("AccessDeniedException")
+    assert run().return_value == 0
 
 
 def test_an_endpoint_of_the_file_that_is_not_deployed_ends_with_1(world: World, tmp_path: Path) -> None:

@@ -77,6 +77,15 @@ def test_an_unknown_name_is_refused_with_its_nearest(name: str) -> None:
     assert "'dev'" in caught.value.problems[0].found
 
 
+def test_an_endpoint_in_place_of_a_model_is_refused_with_its_models() -> None:
+    source, _, _ = records()
+    with pytest.raises(UnknownModelError) as caught:
+        resolve(source, "text")
+    (problem,) = caught.value.problems
+    assert problem.found == "'text', which is an endpoint"
+    assert problem.allowed == "one of its models: text/bert, text/bert-large"
+
+
 def test_records_are_read_again_after_a_minute() -> None:
     source, ssm, time = records()
     resolve(source, "text/bert")

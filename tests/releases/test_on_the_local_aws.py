@@ -54,6 +54,16 @@ def _model(report: Any, name: str, endpoint: str = "digits") -> Any:
     return model
 
 
+def test_a_model_that_a_deployment_removed_is_named_with_its_archives(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A, "gone": A})
+    deployment.deploy({"bert": A})
+    for name in ("gone", "digits/gone"):
+        with pytest.raises(InputError, match=rf"(?s)a deployment removed the model.*digits/gone {A}.*in `models` of"):
+            _releases(deployment, name)
+    with pytest.raises(InputError, match=r"(?s)'digits', which is an endpoint.*one of its models: digits/bert"):
+        _releases(deployment, "digits")
+
+
 def test_a_rolled_back_deployment_brings_back_what_a_manual_rollback_had_chosen(deployment: Deployment) -> None:
     assert deployment.deploy({"bert": A, "gone": A}) == "CREATE_COMPLETE"
     assert deployment.deploy({"bert": B, "gone": A}) == "UPDATE_COMPLETE"

@@ -26,12 +26,13 @@ from tritonstack.cli.conventions import (
 from tritonstack.cli.leftovers import note_left
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.cli.session import require_account, session_of
+from tritonstack.client.errors import UnknownModelError
 from tritonstack.client.model_client import ModelClient
-from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ReleaseRecords
+from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
 from tritonstack.config import Environment, load_environment
 from tritonstack.engines.order import Order, build_set, served_by
 from tritonstack.engines.stored_archives import stored_archives
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, listing
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
@@ -87,7 +88,7 @@ def releases_report(settings: Environment, session: Session, model: str | None) 
     environment = settings.environment
     bucket = ArtifactBucket(environment=environment, session=session)
     records = ReleaseRecords(environment=environment, ssm=lambda: session.client("ssm"))
-    chosen = None if model is None else records.resolve(ModelReference.parse(model))
+    chosen = None if model is None else _chosen(model, records, bucket, environment=environment)
     releases = records.all() if chosen is None else (chosen,)
     by_endpoint: dict[str, list[Record]] = defaultdict(list)
     for record in read_records(session, environment=environment, releases=releases):
@@ -108,6 +109,26 @@ def releases_report(settings: Environment, session: Session, model: str | None) 
         skipped = skipped_proofs(bucket, archives.intersection(current), place=place) if place else {}
         reports.append(endpoint_report(environment, name, found, deployed=deployed, archives=archives, skipped=skipped))
     return ReleasesReport(environment=environment, endpoints=tuple(reports))
+
+
+def _chosen(model: str, records: ReleaseRecords, bucket: ArtifactBucket, *, environment: str) -> Release:
+    """The release that a name means. Raises :class:`InputError`; of a removed model with the archives that are left."""
+    reference = ModelReference.parse(model)
+    try:
+        return records.resolve(reference)
+    except UnknownModelError:
+        left = {
+            f"{place.endpoint}/{name.model} {name.digest}"
+            for name, places in stored_archives(bucket).items()
+            for place in places
+            if name.model == reference.model and reference.endpoint in (None, place.endpoint)
+        }
+        if not left:
+            raise
+        found = f"{model!r}, which has no release record: a deployment removed the model, and its history with it"
+        allowed = f"a model with a release record; the bucket still has the archives {listing(sorted(left))}"
+        advice = f"to serve it again, name it in `models` of environments/{environment}.yaml and deploy"
+        raise InputError([Problem(field="model's name", found=found, allowed=allowed, advice=advice)]) from None
 
 
 def show_releases(report: ReleasesReport, *, whole: bool) -> None:
@@ -293,7 +314,7 @@ def verify_command(*, environment: str, models: Sequence[str], as_json: bool, lo
             verified.append(verifier.endpoint(name, of_endpoint, say=step.say))
             good = sum(not model.problem for model in verified[-1].models)
             summary = f"{good} of {len(verified[-1].models)} models answer as expected"
-            step.end_with(verified[-1].problem or summary)
+            step.end_with(verified[-1].problem.partition("\n")[0] or summary)
     sound = all(endpoint.sound for endpoint in verified)
     left = None if models else note_left(settings, session, local=local)
     if as_json:

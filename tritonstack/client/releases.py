@@ -171,6 +171,10 @@ class ReleaseRecords:
         releases = self.all(loaded_since=loaded_since)
         found = [release for release in releases if release.model == model]
         if not found:
+            of_endpoint = [f"{each.endpoint}/{each.model}" for each in releases if each.endpoint == model]
+            if of_endpoint:
+                found_text, allowed = f"{model!r}, which is an endpoint", f"one of its models: {listing(of_endpoint)}"
+                raise UnknownModelError([Problem(field="model's name", found=found_text, allowed=allowed)])
             raise self._unknown(model, [release.model for release in releases])
         if len(found) > 1:
             return self._as_before(model, found)

@@ -136,7 +136,7 @@ def _note(text: str, *, digest: str) -> dict[str, str]:
 
 SCHEMA = 1
 RECORDS_TYPE, VERIFIED_TYPE = "Custom::ReleaseRecords", "Custom::VerifiedEndpoint"
-MODEL_TYPE = "AWS::SageMaker::Model"
+MODEL_TYPE, TARGET_TYPE = "AWS::SageMaker::Model", "AWS::ApplicationAutoScaling::ScalableTarget"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +150,8 @@ class DeployedSet:
     multi_model: bool  # whether the endpoint serves many archives
     models: Mapping[str, str]  # model → digest
     variants: Mapping[str, str] = field(default_factory=dict)  # model → the variant that serves it, of several variants
+    # least and most instances, of each variant that is scaled
+    scaled: tuple[tuple[int, int], ...] = ()
 
     @property
     def in_progress(self) -> bool:
@@ -186,6 +188,8 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         modes = [each["Properties"]["PrimaryContainer"].get("Mode") for each in _of_type(resources, MODEL_TYPE)]
         multi_model = modes[0] == "MultiModel"
         variants = parse_json(_only(resources, VERIFIED_TYPE).get("Variants", "{}"))
+        targets = [each["Properties"] for each in _of_type(resources, TARGET_TYPE)]
+        scaled = tuple((each["MinCapacity"], each["MaxCapacity"]) for each in targets)
     except (LookupError, AttributeError, TypeError, ValueError) as error:
         raise WorkFailedError(f"the stack {stack} is no serving stack of this version: {error!r}") from error
     document = _release_set(session, bucket=bucket, key=key)
@@ -197,6 +201,7 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         multi_model=multi_model,
         models=document["models"],
         variants=variants,
+        scaled=scaled,
     )
 
 

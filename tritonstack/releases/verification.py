@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
-from tritonstack.aws_session import Session, code_of, credentials_ended
+from tritonstack.aws_session import DENIED_CODES, Session, code_of, credentials_ended
 from tritonstack.client.manifest import read_table
 from tritonstack.client.model_client import Answer, ModelClient
 from tritonstack.client.releases import Release
@@ -150,7 +150,7 @@ class Verifier:
             endpoint=endpoint,
             config=found.get("EndpointConfigName", ""),
             instances=sum(variant.get("CurrentInstanceCount", 0) for variant in variants),
-            problem=self._problem(found, endpoint),
+            problem=self._problem(found, deployed),
             models=tuple(models),
             loads=load_times(self._session, endpoint_name=name, variants=variants) if deployed.multi_model else None,
         )
@@ -221,16 +221,71 @@ class Verifier:
             raise WorkFailedError(f"could not read the endpoint {name}: {error}") from error
         return found
 
-    def _problem(self, found: Mapping[str, Any], endpoint: str) -> str:
-        """What is wrong with an endpoint as it was described."""
+    def _problem(self, found: Mapping[str, Any], deployed: DeployedSet) -> str:
+        """What is wrong with an endpoint as it was described, and what to do; empty where nothing is."""
+        endpoint = deployed.endpoint
+        part = f"{self.environment}/serving-{endpoint}"
+        anew = f"  do: cdk destroy '{part}', then cdk deploy '{part}'; archives stay in the bucket"
+        under_way = f": a deployment is under way ({deployed.status})" if deployed.in_progress else ""
         if not found:
-            return "there is no such endpoint at SageMaker"
+            gone = "there is no such endpoint at SageMaker"
+            if under_way:
+                return gone + under_way
+            return (
+                f"{gone}: it was deleted outside of its stack, which can no longer be changed: each change fails, and "
+                f"ends in UPDATE_ROLLBACK_FAILED\n{anew}"
+            )
         status, config = found["EndpointStatus"], found["EndpointConfigName"]
         why = f": {found['FailureReason']}" if found.get("FailureReason") else ""
+        if status == "Failed":  # DeleteEndpoint is the only operation on it (API reference, DescribeEndpoint)
+            return f"it is Failed{why}{under_way}" + ("" if under_way else f"\n{anew}")
         if status != "InService":
             return f"it is {status}{why}"
         expected = self._config_of_stack(endpoint)
-        return "" if config.lower() == expected else f"it runs config {config}, and its stack says {expected}{why}"
+        if config.lower() != expected:
+            differs = f"it runs config {config}, and its stack says {expected}{why}"
+            name = endpoint_name(environment=self.environment, endpoint=endpoint)
+            back = f"aws sagemaker update-endpoint --endpoint-name {name} --endpoint-config-name {expected}"
+            return differs + (under_way or f"\n  do: {back}, which moves it to the stack's")
+        return "" if deployed.in_progress else "\n".join(self._stuck(found, deployed))
+
+    def _stuck(self, found: Mapping[str, Any], deployed: DeployedSet) -> Iterator[str]:
+        """What a failed rollback leaves: a stack that takes no deployment, and variants that are not scaled."""
+        if deployed.status == "UPDATE_ROLLBACK_FAILED":
+            yield (
+                f"it serves, and its stack {deployed.stack} is UPDATE_ROLLBACK_FAILED, which takes no deployment\n"
+                "  do: docs/troubleshooting.md, A rollback that failed"
+            )
+        for resource in self._not_scaled(found, deployed):
+            limits = set(deployed.scaled)
+            least, most = limits.pop() if len(limits) == 1 else ("MINIMUM", "MAXIMUM")
+            yield (
+                f"it is to be scaled, and Application Auto Scaling has no scalable target {resource}: its instances "
+                "stay as many as they are\n"
+                "  do: aws application-autoscaling register-scalable-target --service-namespace sagemaker "
+                f"--scalable-dimension {aws_names.VARIANT_INSTANCE_COUNT} --resource-id {resource} "
+                f"--min-capacity {least} --max-capacity {most}; then deploy with another scaling.maximum, which puts "
+                "its policies back"
+            )
+
+    def _not_scaled(self, found: Mapping[str, Any], deployed: DeployedSet) -> list[str]:
+        """Resource ids of live variants that are no scalable targets, where fewer are than the stack has.
+
+        None also for a caller who may not read the targets.
+        """
+        name = endpoint_name(environment=self.environment, endpoint=deployed.endpoint)
+        live = [f"endpoint/{name}/variant/{each['VariantName']}" for each in found.get("ProductionVariants", [])]
+        if not deployed.scaled or not live:
+            return []
+        scaling = self._session.client("application-autoscaling")
+        try:
+            answer = scaling.describe_scalable_targets(ServiceNamespace="sagemaker", ResourceIds=live)
+        except (ClientError, BotoCoreError) as error:
+            if code_of(error) in DENIED_CODES:
+                return []
+            raise WorkFailedError(f"could not read the scalable targets of {name}: {error}") from error
+        registered = {target["ResourceId"] for target in answer["ScalableTargets"]}
+        return [] if len(registered) >= len(deployed.scaled) else [each for each in live if each not in registered]
 
     def _config_of_stack(self, endpoint: str) -> str:
         """The name of the EndpointConfig that the stack made last, in lower case."""

@@ -131,14 +131,13 @@ def _start_other_half(
 ) -> LocalAws:
     """Start the part that has ended beside the one that runs; where it does not start, the other one stays."""
     lost = record.runtime is None or not record.runtime.running
-    part, port = ("runtime", record.runtime_port) if lost else ("emulator", record.emulator_port)
+    port = record.runtime_port if lost else record.emulator_port
     name = "the SageMaker runtime" if lost else "the AWS emulator"
     require_port_again(port, name=name)
     report(f"{name} on port {port}")
     process = (_start_runtime if lost else _start_emulator)(paths, record)
     try:
-        whole = replace(record, **{part: process})
-        write_record(paths, whole)
+        write_record(paths, replace(record, runtime=process) if lost else replace(record, emulator=process))
         _wait(port, name, process, record.keys)
     except BaseException:
         process.stop()

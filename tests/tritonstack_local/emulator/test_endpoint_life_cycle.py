@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.docs.pages import code_blocks
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_config
+from tests.tritonstack_local.emulator.test_stack_operations import PAGE, run
 
 VARIANT = {"VariantName": "main", "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
 
@@ -110,6 +114,12 @@ def test_an_endpoint_whose_config_was_deleted_serves_on_and_cannot_be_updated(fl
         sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=name + "-2")
     after = sagemaker.describe_endpoint(EndpointName=name)
     assert (after["EndpointStatus"], after["EndpointConfigName"]) == ("InService", name)
+    [recreate] = (block for block in code_blocks(PAGE) if block.heading == "An endpoint configuration that was deleted")
+    variants = sagemaker.describe_endpoint_config(EndpointConfigName=name + "-2")["ProductionVariants"]
+    run(recreate, fleets, ENDPOINT=name, VARIANTS=json.dumps(variants))
+    sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=name + "-2")
+    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == "Updating"
+    assert fleets.report(name, name + "-2", "in_service") == 200
 
 
 def test_without_fleets_an_endpoint_is_in_service_at_once_and_its_model_may_go(aws: Emulator, name: str) -> None:

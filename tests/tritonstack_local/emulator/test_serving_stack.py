@@ -89,6 +89,17 @@ def test_update_that_fails_later_brings_the_endpoint_back(fleets: Emulator, name
     assert fleets.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointConfigName"] == old_config
 
 
+def test_an_endpoint_deleted_outside_of_its_stack_fails_each_change_until_the_stack_is_deleted_and_made_anew(
+    fleets: Emulator, name: str
+) -> None:
+    _create(fleets, name)
+    fleets.client("sagemaker").delete_endpoint(EndpointName=name)
+    fleets.update_stack(name, serving(name, container={"Environment": {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}}))
+    assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_FAILED"
+    assert fleets.delete_stack(name) == "DELETE_COMPLETE"
+    _create(fleets, name)
+
+
 def test_change_set_reports_what_is_replaced(aws: Emulator, name: str) -> None:
     assert aws.deploy(name, serving(name)) == "CREATE_COMPLETE"
     cloudformation = aws.client("cloudformation")

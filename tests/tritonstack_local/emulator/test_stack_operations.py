@@ -18,6 +18,7 @@ from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
 from tests.tritonstack_local.emulator.test_faults import ask
 
 PAGE, HEADING = "docs/troubleshooting.md", "A rollback that failed"
+REFUSED = {"status": 400, "code": "ValidationException"}  # a denied request would be repeated for a minute
 T4, A10G = "g4dn-xlarge", "ml.g5.12xlarge"
 
 
@@ -61,7 +62,7 @@ def stuck(fleets: Emulator, name: str) -> Iterator[ScaledEndpoint]:
     fleets.report(name, forth, "in_service")
     while (back := endpoint.pending()) == forth:
         pass
-    ask(fleets, "POST", {"operation": "RegisterScalableTarget", "status": 403, "times": 50})
+    ask(fleets, "POST", {**REFUSED, "operation": "RegisterScalableTarget", "times": 50})
     fleets.report(name, back, "in_service")
     assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_FAILED"
     yield endpoint
@@ -74,9 +75,14 @@ def test_the_page_leads_out_of_a_rollback_that_failed(stuck: ScaledEndpoint, way
     with pytest.raises(ClientError, match="UPDATE_ROLLBACK_FAILED"):
         stuck.start(startup=700)
     assert (stuck.live[0], stuck.targets) == (T4, {}), "it serves, and is not scaled"
+    if way == "mended":  # scaled meanwhile
+        [register] = (block for block in code_blocks(PAGE) if block.heading == "A variant that is no longer scaled")
+        ask(aws, "DELETE")
+        run(register, aws, ENDPOINT=stack)
+        assert stuck.targets == {T4: (1, 4)}
     failed = rolled_back(aws, stack)
     assert list(failed) == [one for one in failed if "ScalingAfter" in one]
-    assert all("AccessDeniedException" in reason for reason in failed.values())
+    assert all(REFUSED["code"] in reason for reason in failed.values())
 
     ask(aws, "DELETE")  # what denied it is mended
     _, on, without = documented()
