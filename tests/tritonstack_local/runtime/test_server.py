@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.tritonstack_local.runtime.fakes import asynchronous, until
-from tritonstack.http_server import Answer, Done, Request, Server
+from tritonstack.http_server import PIPELINED_REQUESTS, Answer, Done, Request, Server
 
 Handle = Callable[[Request], Awaitable[Answer]]
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -222,3 +222,71 @@ async def test_a_server_words_its_refusals_in_its_own_manner() -> None:
         assert b"amzn" not in head
         assert "inside the teapot" in said[0]
         assert (await answer(reader))[1] == b"413"
+
+
+ENDLESS = {
+    "line": [b"GET /" + b"a" * 70_000],
+    "header": [b"GET / HTTP/1.1\r\nX-Header: ", *[b"a" * 10_000] * 80],
+    "headers": [b"GET / HTTP/1.1\r\n", *[b"X-%d: a\r\n" % number for number in range(10_000)]],
+    "trailer": [b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX: ", *[b"a" * 10_000] * 80],
+    "chunk extension": [b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;", *[b"a" * 10_000] * 80],
+}
+
+
+@pytest.mark.parametrize("part", ENDLESS)
+@asynchronous
+async def test_a_head_or_trailer_without_end_is_refused(part: str) -> None:
+    async with client() as (reader, writer):
+        for piece in ENDLESS[part]:
+            writer.write(piece)
+            await writer.drain()
+        head, _ = await answer(reader)
+        assert head.split(b"\r\n")[0] in (b"HTTP/1.1 431 Request Header Fields Too Large", b"HTTP/1.1 400 Bad Request")
+
+
+@asynchronous
+async def test_a_trailer_overrides_no_header() -> None:
+    async with client() as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\nX-Header: head\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"2\r\nhi\r\n0\r\nX-Header: trailer\r\nHost: evil.example\r\n\r\n")
+        head, body = await answer(reader)
+        assert b"x-header: head\r\n" in head
+        assert body == b"POST /a hi"
+
+
+@asynchronous
+async def test_two_hosts_are_refused() -> None:
+    async with client() as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert (await answer(reader))[0].startswith(b"HTTP/1.1 400 ")
+
+
+@asynchronous
+async def test_of_requests_sent_ahead_only_a_bounded_number_is_held_and_all_are_answered_in_order() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Request) -> Answer:
+        begun.set()
+        await go_on.wait()
+        return await echo(request)
+
+    body, count = bytes(100_000), 200
+    server = Server(handle=slow, max_payload_bytes=200_000, log=print)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.start(port=0))
+
+    async def send() -> None:
+        for number in range(count):
+            writer.write(b"POST /%d HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (number, len(body)) + body)
+            await writer.drain()
+
+    sending = asyncio.create_task(send())
+    await begun.wait()
+    [connection] = server.connections
+    await until(lambda: connection._paused)
+    assert len(connection._waiting) < 2 * PIPELINED_REQUESTS
+    go_on.set()
+    for number in range(count):
+        assert (await answer(reader))[1].startswith(b"POST /%d " % number)
+    await sending
+    writer.close()
+    await server.stop(seconds=1)
