@@ -12,8 +12,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-REFUSED_SITES = frozenset({"cross-site", "same-site"})
-"""Values of Sec-Fetch-Site for a request that a page of another origin caused; ``none`` is one that a person typed."""
+TYPED = "none"
+"""The value of Sec-Fetch-Site for an address that a person typed; all others are of requests that a page caused."""
+SAME_ORIGIN = "same-origin"
+"""Its value for a page that the server itself answered with.
+
+That may be an object that somebody stored in a bucket; its images, links and forms by GET carry no ``Origin``.
+"""
 _HOST = re.compile(r"(\[[0-9a-f:]+\]|[^:\s]+)(?::\d{1,5})?")
 
 
@@ -24,6 +29,7 @@ def refusal(
     origin: str | None,
     fetch_site: str | None,
     navigation: bool = False,
+    own_page: bool = False,
     virtual_host: bool = False,
 ) -> str | None:
     """Why a server on loopback refuses a request; None where it may answer.
@@ -33,6 +39,7 @@ def refusal(
         origin: the header Origin; programs send none.
         fetch_site: the header Sec-Fetch-Site, which only browsers send.
         navigation: whether a link in another page may lead here: true of a page that is shown, and for GET alone.
+        own_page: whether the server's own page may send requests: true where it wrote that page itself.
         virtual_host: whether the host is a name that this server itself serves under, such as a bucket's.
     """
     if host is not None and not virtual_host:
@@ -42,8 +49,9 @@ def refusal(
             return f"the header Host is {host[:100]!r}; this server answers to {allowed} alone"
     if origin is not None:
         return f"the header Origin is {origin[:100]!r}: a web page; this server answers programs on this machine alone"
-    if fetch_site is not None and fetch_site.strip().lower() in REFUSED_SITES and not navigation:
-        return f"Sec-Fetch-Site is {fetch_site[:100]!r}: another site's page; this server answers programs alone"
+    allowed_sites = {TYPED, SAME_ORIGIN} if own_page else {TYPED}
+    if fetch_site is not None and fetch_site.strip().lower() not in allowed_sites and not navigation:
+        return f"Sec-Fetch-Site is {fetch_site[:100]!r}: a page's request; this server answers programs alone"
     return None
 
 

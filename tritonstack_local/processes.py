@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import socket
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -251,6 +252,16 @@ def forget_record(paths: LocalPaths) -> None:
     paths.record.unlink(missing_ok=True)
 
 
+def _close_to_others(folder: Path) -> None:
+    """Take other users' rights away: functions' code, stored objects, logs and archives lie below this folder.
+
+    A folder that was made for several users (sticky, as /tmp) is left as it is; the record is its owner's in any case.
+    """
+    status = folder.stat()
+    if status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX:
+        folder.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
+
+
 @contextmanager
 def exclusive(paths: LocalPaths, *, report: Callable[[str], object], name: str = "lock") -> Iterator[None]:
     """Hold the local AWS's folder alone, so that of two commands one starts or stops and the other waits.
@@ -259,7 +270,8 @@ def exclusive(paths: LocalPaths, *, report: Callable[[str], object], name: str =
     """
     lock = paths.root / name
     try:
-        paths.root.mkdir(parents=True, exist_ok=True)
+        paths.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _close_to_others(paths.root)
         file = lock.open("a")
     except OSError as error:
         found, advice = f"{error.filename}: {error.strerror}", f"export {HOME_VARIABLE}=<folder>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from tritonstack_local.processes import (
     ProcessRecord,
     RunningRecord,
     choose_ports,
+    exclusive,
     forget_record,
     log_tail,
     read_record,
@@ -150,3 +152,15 @@ def test_a_damaged_record_is_named_with_what_to_do(tmp_path: Path, content: str)
         read_record(paths)
     assert str(paths.record) in str(raised.value)
     assert "tritonstack local up" in str(raised.value)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o755, 0o700), (0o777, 0o700), (0o1777, 0o1777), (None, 0o700)])
+def test_the_state_folder_is_closed_to_other_users_unless_it_was_made_for_several(
+    tmp_path: Path, before: int | None, after: int
+) -> None:
+    root = tmp_path / "home"
+    if before is not None:
+        root.mkdir()
+        root.chmod(before)
+    with exclusive(LocalPaths(root), report=print):
+        assert stat.S_IMODE(root.stat().st_mode) == after

@@ -215,6 +215,7 @@ def make_server(draw: Callable[[], str], *, port: int) -> http.server.ThreadingH
                 origin=self.headers.get("Origin"),
                 fetch_site=self.headers.get("Sec-Fetch-Site"),
                 navigation=self.headers.get("Sec-Fetch-Dest") == "document",  # a link to this page, in no frame
+                own_page=True,  # it loads itself again
             )
             if reason is not None:
                 self._answer(HTTPStatus.FORBIDDEN, f"{reason}\n", kind="text/plain")

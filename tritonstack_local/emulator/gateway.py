@@ -197,6 +197,7 @@ MiniStack's own routes the only ones that answer, for the others change its stat
 INSTANCE = uuid.uuid4().hex
 """Differs each time that the emulator starts: what it gave out before, such as sessions of roles, is void."""
 _REPORT = re.compile(r"^/_tritonstack/endpoints/([^/]+)/report$")
+_LARGEST_ANSWER = 1024 * 1024  # CloudFormation takes 4 KB (user guide, "Custom resource response objects")
 _LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runtime's to tell
 
 
@@ -251,8 +252,7 @@ class Gateway:
             elif path.startswith(OWN_ROUTES):
                 answer = await self._own(scope, receive)
             elif _MINISTACK.match(path):
-                if method != "PUT" or not _ANSWERS.fullmatch(path):
-                    answer = _json(404, {"message": f"{method} {path} is no route of the local AWS"})
+                receive, answer = await _of_ministack(scope, receive)
             elif method == "POST" and INVOCATION.match(path):
                 answer = await self._invoke(scope, receive)
             else:
@@ -367,6 +367,17 @@ def _foreign(scope: Scope) -> str | None:
         fetch_site=_header(scope, "sec-fetch-site"),
         virtual_host=host is not None and virtual_host(host, method=scope["method"], path=scope["path"]),
     )
+
+
+async def _of_ministack(scope: Scope, receive: Receive) -> tuple[Receive, Answer | None]:
+    """What an answer of a custom resource or a signal is read from; the refusal of MiniStack's other routes."""
+    method, path = scope["method"], scope["path"]
+    if method != "PUT" or not _ANSWERS.fullmatch(path):
+        return receive, _json(404, {"message": f"{method} {path} is no route of the local AWS"})
+    body = await gate.read_body(receive, largest=_LARGEST_ANSWER)
+    if body is None:
+        return receive, _json(413, {"message": f"The answer is larger than {_LARGEST_ANSWER} bytes."})
+    return gate.replayed(body, receive), None
 
 
 def _without_cors(send: Send) -> Send:

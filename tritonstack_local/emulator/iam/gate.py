@@ -54,7 +54,7 @@ async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | 
         whole = await read_body(receive)
         if whole is None:
             return receive, _TOO_LARGE
-        body, receive = whole, _again(whole, receive)
+        body, receive = whole, replayed(whole, receive)
     raw_path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(path)
     service = "sts"  # whose form a request has that names no service
     try:
@@ -93,7 +93,7 @@ async def read_body(receive: Receive, *, largest: int = LARGEST_BODY) -> bytes |
     return b"".join(parts)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def replayed(body: bytes, receive: Receive) -> Receive:
     """Receives a body that was read, once, and then what comes after it."""
     left = [{"type": "http.request", "body": body, "more_body": False}]
 

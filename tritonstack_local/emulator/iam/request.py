@@ -20,7 +20,7 @@ from botocore.awsrequest import HeadersDict
 from botocore.exceptions import UnknownServiceError
 
 from tritonstack_local import REGION
-from tritonstack_local.emulator.request_validation import service_model
+from tritonstack_local.emulator.request_validation import RefusedError, service_model
 
 _CREDENTIAL = re.compile(r"([^/,\s=]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 """Access key, region and service of a signature (IAM user guide, "Elements of an AWS API request signature")."""
@@ -160,6 +160,9 @@ def _json(body: bytes) -> dict[str, Any]:
         found = json.loads(body or b"{}")
     except ValueError:
         return {}
+    except RecursionError as error:
+        sentence = "The request's JSON is nested too deeply"
+        raise RefusedError("SerializationException", sentence, source="Smithy 2.0, AWS JSON 1.1 protocol") from error
     return found if isinstance(found, dict) else {}
 
 
