@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ cdk_loaded = loading.submit(importlib.import_module, "aws_cdk")
 if os.environ.get("CDK_VALIDATION") != "false":
     loading.submit(importlib.import_module, "cdk_nag")
 
+from tritonstack.cloudformation.limits import exceeded
 from tritonstack.config import Environment, load_environment, load_environments
 from tritonstack.engines.order import all_served
 from tritonstack.errors import InputError, Problem, collecting, refuse
@@ -35,10 +37,15 @@ from tritonstack.physical_names import refuse_names_of_others
 
 cdk_loaded.result()
 import aws_cdk as cdk
+from aws_cdk import cx_api
 
 from .stage import EnvironmentStage
 
 loading.shutdown()  # from here on this thread alone talks to Node, which takes one request at a time
+
+
+RESOURCE_LIMIT = "@aws-cdk/core:stackResourceLimit"
+"""Context: the resources that the CDK lets a stack have; 0: any number."""
 
 
 def main(*, root: Path) -> int:
@@ -47,7 +54,9 @@ def main(*, root: Path) -> int:
     Returns 0, or 2 after messages on stderr where an input is wrong; then nothing is synthesised.
     """
     # Stack traces of notes would name jsii's temporary folders: other bytes in every process.
-    app = cdk.App(analytics_reporting=False, stack_traces=False)
+    # The CDK counts resources alone, and ends in a traceback: refused_for_size has the message.
+    own = {RESOURCE_LIMIT: 0}
+    app = cdk.App(analytics_reporting=False, stack_traces=False, context=own)
     models = Path(app.node.try_get_context("model-repositories") or root / "model_repos")
     folder = Path(app.node.try_get_context("environments-folder") or root / "environments")
     asked = app.node.try_get_context("pipeline")
@@ -69,7 +78,23 @@ def main(*, root: Path) -> int:
         print(error, file=sys.stderr)  # noqa: T201 - this is a command
         return InputError.exit_code
     check_with_nag(app, nist=any(environment.production for environment in environments))
-    app.synth()
+    return refused_for_size(app.synth())
+
+
+def refused_for_size(assembly: cx_api.CloudAssembly) -> int:
+    """0; or 2 after messages on stderr about every limit of AWS that a template of the assembly exceeds."""
+    problems = []
+    for stack in assembly.stacks_recursively:
+        text = Path(stack.template_full_path).read_bytes()
+        for each in exceeded(json.loads(text), size=len(text), stack=stack.stack_name):
+            place = f"{each.limit}: {each.of}" if each.of else each.limit
+            allowed = f"{each.allowed} ({each.source})"
+            problems.append(
+                Problem(file=stack.stack_name, field=place, found=str(each.found), allowed=allowed, advice=each.advice)
+            )
+    if problems:
+        print(InputError(problems), file=sys.stderr)  # noqa: T201 - this is a command
+        return InputError.exit_code
     return 0
 
 

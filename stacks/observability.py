@@ -13,14 +13,40 @@ from constructs_lib.outputs import outputs_fit, publish_outputs, read_parameter
 from tritonstack import naming
 from tritonstack.config import AlarmSettings, Environment
 from tritonstack.monitoring.alarms import Alarm, build_alarms, endpoint_alarms, load_test_alarm
-from tritonstack.monitoring.dashboard import dashboard_body, dashboard_of
-from tritonstack.monitoring.graphs import BuildProjects, variants_of
+from tritonstack.monitoring.dashboard import dashboard_body, dashboard_of, split
+from tritonstack.monitoring.graphs import BuildProjects, Dashboard, variants_of
 
 if TYPE_CHECKING:
     from tritonstack.outputs.contract import ObservabilityFields
 
 OTHER_OUTPUTS_BYTES = 1500
 """Outputs of the stack besides the alarms' names: ARNs and names, of at most a few hundred characters each."""
+
+
+def add_dashboard(stack: cdk.Stack, definition: Dashboard) -> None:
+    """Add a dashboard to a stack, with its name as an output."""
+    cloudwatch.CfnDashboard(
+        Construct(stack, "Dashboard"),
+        "Dashboard",
+        dashboard_name=definition.name,
+        dashboard_body=dashboard_body(definition),
+    )
+    cdk.CfnOutput(stack, "DashboardName", value=definition.name, description="CloudWatch dashboard")
+
+
+class DashboardStack(cdk.Stack):
+    """A further dashboard of an environment with many endpoints: with the first, a template would be too large."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment, definition: Dashboard) -> None:
+        """Make the stack, whose id ends in the dashboard's number."""
+        name = environment.environment
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=naming.stack_name(environment=name, part=construct_id),
+            description=f"Further dashboard of {name}",
+        )
+        add_dashboard(self, definition)
 
 
 class ObservabilityStack(cdk.Stack):
@@ -65,14 +91,8 @@ class ObservabilityStack(cdk.Stack):
 
     def _dashboard(self, environment: Environment) -> str:
         """A dashboard with a fixed name, which people bookmark; its name."""
-        definition = dashboard_of(environment, projects=self._projects)
-        cloudwatch.CfnDashboard(
-            Construct(self, "Dashboard"),
-            "Dashboard",
-            dashboard_name=definition.name,
-            dashboard_body=dashboard_body(definition),
-        )
-        cdk.CfnOutput(self, "DashboardName", value=definition.name, description="CloudWatch dashboard")
+        definition, *_others = split(dashboard_of(environment, projects=self._projects))
+        add_dashboard(self, definition)
         return definition.name
 
     def _alarms(self, settings: AlarmSettings, outputs: ObservabilityFields) -> None:

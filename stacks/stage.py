@@ -11,6 +11,7 @@ from constructs import Construct
 from constructs_lib.permission import apply_house_rules, tag_all
 from tritonstack import naming
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
+from tritonstack.monitoring.dashboard import further_dashboards
 
 from .artifacts import ArtifactsStack
 from .serving import ServingStack
@@ -141,7 +142,7 @@ class EnvironmentStage(cdk.Stage):
     def _observability(self, environment: Environment) -> ObservabilityStack | None:
         if not environment.watched:
             return None
-        from .observability import ObservabilityStack  # noqa: PLC0415 - as the builds stack's types
+        from .observability import DashboardStack, ObservabilityStack  # noqa: PLC0415 - as the builds stack's types
 
         single_models_tests = None if self.load_test is None or self.load_test.machine is None else self.load_test
         stack = ObservabilityStack(
@@ -155,6 +156,10 @@ class EnvironmentStage(cdk.Stage):
         for watched in (self.artifacts, self.builds, single_models_tests, *self.serving.values()):
             if watched is not None:
                 stack.add_stack_dependency(watched)
+        for number, definition in enumerate(further_dashboards(environment), start=2):
+            part = naming.observability_part(number)
+            further = DashboardStack(self, part, environment=environment, definition=definition)
+            stack.add_stack_dependency(further)  # so that it is deployed with the stack, by that stack's name alone
         return stack
 
 

@@ -180,6 +180,11 @@ def serving_part(endpoint: str) -> str:
     return f"{SERVING_PREFIX}{endpoint}"
 
 
+def observability_part(number: int) -> str:
+    """The id of an observability stack in its stage: the first has no number."""
+    return OBSERVABILITY + (f"-{number}" if number > 1 else "")
+
+
 def outputs_parameter(*, environment: str, stack: str = "") -> str:
     """The SSM parameter with the outputs of a stack (``artifacts``, ``serving-digits``); "": the path."""
     return f"{parameter_prefix(environment)}_outputs/{stack}"

@@ -16,6 +16,7 @@ from tritonstack.config import Environment, load_environment
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.errors import InputError, Location, Problem, refuse
 from tritonstack.monitoring.alarms import SEVERITIES, AlarmKind
+from tritonstack.monitoring.dashboard import further_dashboards
 from tritonstack.monitoring.graphs import variants_of
 
 _OF_ENDPOINTS = tuple(
@@ -54,8 +55,12 @@ def physical_names(environment: Environment) -> Iterator[PhysicalName]:
                     yield PhysicalName(kind="CloudWatch alarm", name=alarm, of=of, location=place)
     yield from _names_of_stacks(environment)
     if environment.dashboard:
-        dashboard = naming.dashboard(name)
-        yield PhysicalName(kind="CloudWatch dashboard", name=dashboard, of="dashboard", in_every_region=True)
+        for number in range(1, len(further_dashboards(environment)) + 2):
+            dashboard = naming.dashboard(name, part=number)
+            yield PhysicalName(kind="CloudWatch dashboard", name=dashboard, of="dashboard", in_every_region=True)
+            if number > 1:
+                stack = naming.stack_name(environment=name, part=naming.observability_part(number))
+                yield PhysicalName(kind="CloudFormation stack", name=stack, of="dashboard")
     if environment.alarms is not None:
         yield PhysicalName(kind="SNS topic", name=f"{name}-alarms", of="alarms")
         kinds = (*SEVERITIES, AlarmKind.UNDELIVERED.anchor, AlarmKind.NOT_CLEANED_UP.anchor)

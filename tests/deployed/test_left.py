@@ -46,9 +46,11 @@ def test_what_the_file_no_longer_has_left_in_the_order_of_its_deletion() -> None
     assert "dev-builds" not in left(*rows, builds=None), "where it is not known, the stack is taken to belong"
 
 
-def test_a_second_observability_stack_belongs_as_the_first_and_the_pipelines_access_always() -> None:
+def test_a_second_observability_stack_belongs_to_many_endpoints_and_the_pipelines_access_always() -> None:
     rows = [part("dev", name) for name in ("observability-2", "pipeline-access")]
-    assert left(*rows, settings=environment(DIGITS, dashboard=True)) == []
+    many = ({**DIGITS, "name": f"e{number}"} for number in range(16))
+    assert left(*rows, settings=environment(*many, dashboard=True)) == []
+    assert left(*rows, settings=environment(DIGITS, dashboard=True)) == ["dev-observability-2"]
     assert left(*rows) == ["dev-observability-2"]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from tritonstack import naming
 from tritonstack.config import Environment, engines_built_on_deploy
 from tritonstack.errors import InputError
+from tritonstack.monitoring.dashboard import further_dashboards
 from tritonstack.read_only_aws import ReadOnlyCalls
 
 _OBSERVABILITY = re.compile(rf"{naming.OBSERVABILITY}(-[0-9]+)?")
@@ -142,7 +143,7 @@ def left_stacks(
     stack is taken to belong. So is the pipeline's access, which another file than the environment's decides.
     """
     expected = {*parts_of(settings), naming.PIPELINE_ACCESS}
-    left = (each for each in of_environment(stacks, settings.environment) if not {each.part, each.kind} & expected)
+    left = (each for each in of_environment(stacks, settings.environment) if each.part not in expected)
     return tuple(each for each in left if each.kind != naming.BUILDS or builds() is False)
 
 
@@ -154,6 +155,7 @@ def parts_of(settings: Environment) -> tuple[str, ...]:
         *(naming.serving_part(endpoint.name) for endpoint in settings.endpoints),
         *([naming.LOAD_TEST] if settings.tested_endpoints else []),
         *([naming.OBSERVABILITY] if settings.watched else []),
+        *(naming.observability_part(number) for number, _ in enumerate(further_dashboards(settings), start=2)),
     )
 
 
@@ -175,6 +177,8 @@ def why_left(stack: DeployedStack, *, file: str) -> str:
     """Why a stack left, in a few words. ``file``: the environment's, as messages name it."""
     if stack.endpoint:
         return f"{file} has no endpoint {stack.endpoint}"
+    if stack.kind == naming.OBSERVABILITY != stack.part:
+        return f"the endpoints of {file} have fewer dashboards"
     reasons = {
         naming.OBSERVABILITY: f"{file} has neither `dashboard` nor `alarms`, or no endpoint",
         naming.LOAD_TEST: f"{file} has no `load_test`, or no endpoint that it tests",

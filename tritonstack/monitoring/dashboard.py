@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from tritonstack import naming
@@ -39,6 +40,36 @@ def dashboard_of(environment: Environment, *, projects: BuildProjects | None) ->
     return Dashboard(
         name=naming.dashboard(environment.environment), region=environment.region, sections=tuple(sections)
     )
+
+
+ENDPOINTS_OF_A_DASHBOARD = 15
+"""Variants, each with a section of up to 18 widgets: far enough from CloudWatch's 500 widgets, and a page to read."""
+
+
+def split(dashboard: Dashboard) -> tuple[Dashboard, ...]:
+    """The dashboards that CloudWatch gets: one, or several where there are many endpoints.
+
+    The first has the builds, and the name of the whole; an endpoint's variants stay together.
+    """
+    endpoints: dict[str, list[Section]] = {}
+    for section in dashboard.sections:
+        if section.key != BUILDS:
+            endpoints.setdefault(section.key.partition(".")[0], []).append(section)
+    parts: list[list[Section]] = [[]]
+    for variants in endpoints.values():
+        if len(parts[-1]) + len(variants) > ENDPOINTS_OF_A_DASHBOARD:
+            parts.append([])
+        parts[-1].extend(variants)
+    parts[0].extend(each for each in dashboard.sections if each.key == BUILDS)
+    return tuple(
+        replace(dashboard, name=dashboard.name if part == 1 else f"{dashboard.name}-{part}", sections=tuple(sections))
+        for part, sections in enumerate(parts, start=1)
+    )
+
+
+def further_dashboards(environment: Environment) -> tuple[Dashboard, ...]:
+    """The dashboards besides the first, each in a stack of its own; none of an environment with few endpoints."""
+    return split(dashboard_of(environment, projects=None))[1:] if environment.dashboard else ()
 
 
 def _endpoint_section(variant: Variant) -> Section:

@@ -180,3 +180,17 @@ def test_a_parameter_of_ssm_is_described_by_its_name_there_with_what_it_resolved
         [stack] = [each for each in client.describe_stacks(**request)["Stacks"] if each["StackName"] == name]
         rows = {each.pop("ParameterKey"): tuple(each.values()) for each in stack["Parameters"]}
         assert rows == {"Vpc": (f"/{name}/vpc-id", "vpc-1"), "Plain": ("as given",)}
+
+
+def test_templates_and_dashboards_beyond_aws_quotas_are_refused(aws: Emulator, name: str) -> None:
+    many = {f"P{number}": parameter() for number in range(501)}
+    with pytest.raises(ClientError, match="Number of resources, 501, is greater than maximum allowed, 500"):
+        aws.create_stack(name, many)
+    metrics = [["AWS/SageMaker", f"M{number}"] for number in range(100)]
+    widget = {"type": "metric", "properties": {"region": "us-east-1", "metrics": metrics}}
+    body = {"widgets": [widget] * 26}
+    cloudwatch = aws.client("cloudwatch")
+    with pytest.raises(ClientError, match="2600 metrics of a dashboard, and AWS allows 2500"):
+        cloudwatch.put_dashboard(DashboardName=name, DashboardBody=json.dumps(body))
+    body["widgets"].pop()
+    cloudwatch.put_dashboard(DashboardName=name, DashboardBody=json.dumps(body))

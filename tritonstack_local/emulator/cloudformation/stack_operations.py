@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import ministack.app
-from ministack.services.cloudformation import _stack_events, _stacks, handlers, stacks
+from ministack.services.cloudformation import _stack_events, _stacks, changesets, handlers, stacks
 
+from tritonstack.cloudformation.limits import exceeded
 from tritonstack_local.emulator.clock import clock
 
 # --- CancelUpdateStack and DeleteStack while a resource waits ---
@@ -49,11 +51,37 @@ def install(*, patience_seconds: float) -> None:
     wrapped["DeleteStack"] = _in_turn(wrapped["DeleteStack"])
     wrapped["DescribeStacks"] = _with_names_in_ssm(wrapped["DescribeStacks"])
     wrapped["DescribeStackEvents"] = _with_operation_ids(wrapped["DescribeStackEvents"])
+    _refuse_large_templates()
     _heed_at_the_end()
     _roll_back_as_asked()
     _install_failed_rollbacks()
     _install_events()
     _install_patience(seconds=patience_seconds)
+
+
+OF_TEMPLATES = ("resources", "outputs", "parameters", "mappings", "template bytes", "characters of a logical id")
+"""Limits that CloudFormation itself looks at, before it makes anything; others are refused by the services."""
+
+
+def _refuse_large_templates() -> None:
+    """Templates beyond CloudFormation's quotas are refused (user guide, "Understand CloudFormation quotas")."""
+    resolve = handlers._resolve_template
+
+    def resolved(parameters: dict[str, Any]) -> Any:
+        body, error = resolve(parameters)
+        try:
+            template = json.loads(body or "null")
+        except ValueError:
+            template = None  # of YAML, or damaged: MiniStack reads it
+        if error is None and isinstance(template, dict):
+            for each in exceeded(template, size=len(body.encode()), stack=""):
+                if each.limit in OF_TEMPLATES:
+                    sentence = f"Template format error: Number of {each.limit}, {each.found}, is greater than maximum "
+                    sentence += f"allowed, {each.allowed}"
+                    return None, handlers._error("ValidationError", sentence)
+        return body, error
+
+    handlers._resolve_template = changesets._resolve_template = resolved
 
 
 def _in_turn(delete: Handler) -> Handler:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from tritonstack.cloudformation.limits import exceeded
 from tritonstack_local.emulator.cloudformation.property_schemas import schema_problems
 from tritonstack_local.emulator.cloudwatch.metric_math import problem_with_period
 from tritonstack_local.emulator.request_validation import data_beside
@@ -22,11 +23,21 @@ def problems(body: str) -> list[str]:
         read = json.loads(body)
     except ValueError as error:
         return [f"/: The field DashboardBody must be a valid JSON object: {error}"]
-    return list(_wrong("body", read, "")) or [
-        problem
-        for index, widget in enumerate(read["widgets"])
-        for problem in _widget_problems(widget, f"/widgets/{index}")
-    ]
+    return (
+        list(_wrong("body", read, ""))
+        or _too_many(body)
+        or [
+            problem
+            for index, widget in enumerate(read["widgets"])
+            for problem in _widget_problems(widget, f"/widgets/{index}")
+        ]
+    )
+
+
+def _too_many(body: str) -> list[str]:
+    """What of a dashboard is beyond CloudWatch's quotas."""
+    resource = {"Type": "AWS::CloudWatch::Dashboard", "Properties": {"DashboardBody": body}}
+    return [f"/widgets: {each}" for each in exceeded({"Resources": {"": resource}}, size=0, stack="")]
 
 
 def _wrong(schema: str, value: Any, path: str) -> Iterator[str]:
