@@ -31,11 +31,15 @@ def unfit(path: Path, root: Path) -> str:
     """
     try:
         real = Path(os.path.realpath(path, strict=True))
-        mode = real.stat().st_mode
+        mode = path.stat().st_mode  # not of ``real``: "file/.." is a folder to realpath, and nothing to the kernel
     except FileNotFoundError:
         return f"a link that leads nowhere, to {path.readlink()}" if path.is_symlink() else ""
     except OSError as error:  # a circle of links, a file in a folder's place, no right to look
-        return f"a link that leads in a circle, to {path.readlink()}" if path.is_symlink() else str(error.strerror)
+        return (
+            f"a link that leads in a circle, or nowhere, to {path.readlink()}"
+            if path.is_symlink()
+            else str(error.strerror)
+        )
     if not real.is_relative_to(os.path.realpath(root)):
         if path.is_symlink():
             return f"a link that leads outside, to {path.readlink()}"

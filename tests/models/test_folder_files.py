@@ -170,6 +170,10 @@ def test_links_that_stay_inside_are_read_as_what_they_lead_to(tmp_path: Path) ->
     ]
     assert read_inside(tmp_path / "m/chain", tmp_path / "m") == b"r"
     assert read_inside(tmp_path / "m/again/real.txt", tmp_path / "m") == b"r"
+    (tmp_path / "m/a/up").symlink_to("real.txt/..")  # a folder to realpath, and nothing to the kernel
+    with pytest.raises(InputError, match="or nowhere"):
+        list(files_below(tmp_path / "m"))
+    (tmp_path / "m/a/up").unlink()
     (tmp_path / "m/a/up").symlink_to("..")
     with pytest.raises(InputError, match="a folder that contains it"):
         list(files_below(tmp_path / "m"))
