@@ -83,9 +83,7 @@ class Activation(Construct):
         )
         self._allow_reading(asset, artifacts=artifacts, endpoint=endpoint)
         self._allow_records(record_path)
-        # An update and its rollback are the same event; only the stack's status distinguishes them.
-        stack_id = cdk.Stack.of(self).stack_id
-        allow(self.function.policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack_id])
+        self.function.allow_seeing_operations()
         properties = {
             "ReleaseSetBucket": asset.s3_bucket_name,
             "ReleaseSetKey": asset.s3_object_key,
@@ -174,8 +172,7 @@ class Verification(Construct):
         allow_metrics(policy, "SeeUnloads", "cloudwatch:GetMetricStatistics")
         self._allow_reading(activation, manifest_prefix=manifest_prefix)
         allow(self.function.policy, "InvokeItself", ["lambda:InvokeFunction"], [self.function.arn])
-        stack_id = cdk.Stack.of(self).stack_id
-        allow(self.function.policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack_id])
+        self.function.allow_seeing_operations()
         data = [each.model.data for each in endpoint.variants]
         warms = any(isinstance(each, MultiModelData) and each.cache for each in data)
         variants = {}

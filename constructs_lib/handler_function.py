@@ -129,6 +129,14 @@ class HandlerFunction(Construct):
         path = [each for each in below if each not in UNSAID] or below
         return naming.function_log_group(stack=stack.stack_name, path=path)
 
+    def allow_seeing_operations(self, stack: str | None = None, *, wildcard: str | None = None) -> None:
+        """Let the handler find the operation that an event belongs to (``lambda/shared/operation.py``).
+
+        ``stack``: the ARN of the stacks whose events it gets; default: this one. ``wildcard``: why it has one.
+        """
+        stacks = [cdk.Stack.of(self).stack_id if stack is None else stack]
+        allow(self.policy, "SeeOperations", ["cloudformation:DescribeStackEvents"], stacks, wildcard=wildcard)
+
     def custom_resource(
         self,
         scope: Construct,

@@ -238,13 +238,10 @@ class BuildSignals(Construct):
             wildcard="The release records of every endpoint of the environment, which come and go with models and "
             "endpoints; none is written.",
         )
-        allow(
-            self.function.policy,
-            "SeeRollbacks",
-            ["cloudformation:DescribeStacks"],
-            [arn(self, "cloudformation", "stack", f"{self._environment}-serving-*")],
-            wildcard="Whether the stack that calls is rolling back: serving stacks come and go, and CloudFormation "
-            "ends each stack's ARN in digits of its own.",
+        self.function.allow_seeing_operations(
+            arn(self, "cloudformation", "stack", f"{self._environment}-serving-*"),
+            wildcard="Whether the stack that calls still waits, or rolls back: serving stacks come and go, and "
+            "CloudFormation ends each stack's ARN in digits of its own.",
         )
 
     def _allow_stopping_jobs(self, jobs: EngineJobs) -> None:

@@ -85,7 +85,7 @@ class EndpointLog(Construct):
         allow(
             policy, "SeeEndpoint", ["sagemaker:DescribeEndpoint"], [arn(self, "sagemaker", "endpoint", endpoint_name)]
         )
-        allow(policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [cdk.Stack.of(self).stack_id])
+        self.function.allow_seeing_operations()
         acknowledge_wildcard(
             policy,
             resource=f"{group}:*",

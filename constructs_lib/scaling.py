@@ -177,6 +177,7 @@ class ScalingSteps(Construct):
             description=f"Keeps scaling policies of {self._endpoint} in step with its live production variant",
             variables={"SCALING": wanted},
         )
+        self.function.allow_seeing_operations()
         self._allow_the_endpoint()
         self._allow_scaling()
         self._allow_alarms()

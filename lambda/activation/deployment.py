@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..shared.clients import Aws, records_below
-from ..shared.custom_resource import NotDoneError, rolls_back
-from .records import Note, attributes, delete, notes_of, put, tag_records, values_of
+from ..shared.custom_resource import NotDoneError
+from ..shared.operation import Operation
+from .records import Note, attributes, delete, move, moved_already, notes_of, put, remove, tag_records, values_of
 from .release_set import Properties, ReleaseSet, archives_of, old_release_set, read_release_set, require_archives
 
 if TYPE_CHECKING:
@@ -20,96 +21,107 @@ ARCHIVES_TYPE = "Custom::PublishedArchives"
 def activate(event: Mapping[str, Any], aws: Aws) -> dict[str, str]:
     """Carry out one event. Returns the resource's attributes: the models of ``Written`` and ``Deleted`` records.
 
-    Raises NotDoneError: an archive is missing, or an object is no release set.
+    Raises:
+        NotDoneError: an archive or the release set is missing.
+        SupersededError: CloudFormation does not wait for the event, at first or any more; what it had just written is
+            taken back.
     """
+    archives = event["ResourceType"] == ARCHIVES_TYPE
     if event["RequestType"] == "Delete":
-        return {} if event["ResourceType"] == ARCHIVES_TYPE else forget(event, aws)
+        return {} if archives else forget(aws, Operation(event, aws.cloudformation), event["ResourceProperties"])
     properties = Properties.of(event["ResourceProperties"])
-    if event["ResourceType"] == ARCHIVES_TYPE:
-        check_archives(event, aws, properties)
-        return {}
     replaced = Properties.of(event["OldResourceProperties"]) if event["RequestType"] == "Update" else None
-    if replaced and rolls_back(event, aws.cloudformation):
-        return restore(aws, previous=properties, failed=replaced)
-    return deploy(aws, properties, replaced)
+    operation = Operation(event, aws.cloudformation)
+    if archives:
+        if not operation.undoes:  # a rollback is never blocked
+            check_archives(aws, properties, replaced)
+        return {}
+    if replaced and replaced.record_path != properties.record_path:
+        # Records of another path: these were never moved; CloudFormation has the others deleted by their physical id.
+        return attributes(written=[], deleted=[]) if operation.undoes else deploy(aws, operation, properties, None)
+    if replaced and operation.undoes:
+        return restore(aws, operation, previous=properties, failed=replaced)
+    return deploy(aws, operation, properties, replaced)
 
 
-def forget(event: Mapping[str, Any], aws: Aws) -> dict[str, str]:
+def forget(aws: Aws, operation: Operation, given: Mapping[str, Any]) -> dict[str, str]:
     """Delete the records and the values kept of them. Where properties are missing, no record was ever made."""
     try:
-        properties = Properties.of(event["ResourceProperties"])
+        properties = Properties.of(given)
     except NotDoneError as error:
         print(json.dumps({"nothing to delete": str(error)}))
         return {}
     models = sorted(records_below(aws.ssm, path=properties.record_path))
+    operation.require()
     delete(aws.ssm, path=properties.record_path, models=models)
     delete(aws.ssm, path=properties.removed_path, models=records_below(aws.ssm, path=properties.removed_path))
     return attributes(written=[], deleted=models)
 
 
-def check_archives(event: Mapping[str, Any], aws: Aws, properties: Properties) -> None:
+def check_archives(aws: Aws, properties: Properties, replaced: Properties | None) -> None:
     """Raise NotDoneError while an archive is missing that is in force after the deployment.
 
     These are the new set's; and where the platform changes, those of records that the deployment leaves alone and
-    that were moved since: the new fleet loads them from its own prefix. A rollback is never blocked.
+    that were moved since: the new fleet loads them from its own prefix.
     """
     new = read_release_set(aws.s3, properties)
     wanted = archives_of(new.models)
-    if event["RequestType"] == "Update":
-        replaced = Properties.of(event["OldResourceProperties"])
-        if replaced.archive_prefix != properties.archive_prefix:
-            old, records = old_release_set(aws, replaced), records_below(aws.ssm, path=properties.record_path)
-            staying = [name for name in new.models if new.models[name] == old.models.get(name)]
-            wanted |= archives_of({name: records[name] for name in staying if name in records})
-    try:
-        require_archives(aws.s3, properties, wanted)
-    except NotDoneError as error:
-        if event["RequestType"] != "Update" or not rolls_back(event, aws.cloudformation):
-            raise
-        print(json.dumps({"rolling back without": str(error)}))
+    if replaced and replaced.archive_prefix != properties.archive_prefix:
+        old, records = old_release_set(aws, replaced), records_below(aws.ssm, path=properties.record_path)
+        staying = [name for name in new.models if new.models[name] == old.models.get(name)]
+        wanted |= archives_of({name: records[name] for name in staying if name in records})
+    require_archives(aws.s3, properties, wanted)
 
 
-def deploy(aws: Aws, properties: Properties, replaced: Properties | None) -> dict[str, str]:
+def deploy(aws: Aws, operation: Operation, properties: Properties, replaced: Properties | None) -> dict[str, str]:
     """Move the records of models whose digest changed, delete those of models that left the set."""
     new = read_release_set(aws.s3, properties)
     require_archives(aws.s3, properties, archives_of(new.models))
     old, over = (old_release_set(aws, replaced), replaced.token) if replaced else (ReleaseSet({}), None)
     moving = {name: digest for name, digest in new.models.items() if old.models.get(name) != digest}
     gone = sorted(old.models.keys() - new.models.keys())
-    kept = keep_removed(aws.ssm, properties, {name: old.models[name] for name in gone}, over=over)
+    operation.require()
+    kept = keep_removed(aws.ssm, properties, gone, over=over)
     values = values_of(aws.ssm, properties.record_path, moving)
     written = []
-    for name, digest in sorted(moving.items()):
-        if values.get(name) == digest:
-            continue  # a repeated event; or it was moved there before, and then a rollback leaves it, by its note
+    for model, digest in sorted(moving.items()):
+        name = properties.record_path + model
+        if model in values and moved_already(notes_of(aws.ssm, name), to=properties.token, over=over):
+            continue  # the event was delivered before; whoever moved the record since meant to
         note: Note = {"writer": "deployment", "digest": digest, "set": properties.token, "over": over}
-        description = new.note(name, note, before=values.get(name), platform=properties.platform)
-        put(aws.ssm, properties.record_path + name, digest, description)
-        written.append(name)
-    tag_records(aws.ssm, properties, replaced, moved=moving, all_models=new.models, removed=kept)
-    delete(aws.ssm, path=properties.record_path, models=gone)
+        # Written where the value is the same, too: the note shows that the move was made, and a rollback leaves it.
+        description = new.note(model, note, before=values.get(model), platform=properties.platform)
+        move(aws.ssm, operation, name, digest, description)
+        written.append(model)
+    tag_records(aws.ssm, operation, properties, replaced, moved=moving, all_models=new.models, removed=kept)
+    remove(aws.ssm, operation, path=properties.record_path, models=gone, platform=properties.platform)
     return attributes(written=written, deleted=gone)
 
 
-def keep_removed(ssm: SSMClient, properties: Properties, gone: Mapping[str, str], *, over: str | None) -> list[str]:
-    """Keep the values of records that are about to be deleted and that were moved since the old set was deployed.
+def keep_removed(ssm: SSMClient, properties: Properties, gone: Iterable[str], *, over: str | None) -> list[str]:
+    """Keep the values of records that are about to be deleted: a rollback writes them, even where the set is gone.
 
     Values that earlier deployments kept are deleted: nothing rolls back to them. Returns whose values were kept.
     """
-    path, mark = properties.removed_path, f"{properties.token}:{over}"
+    path, mark = properties.removed_path, removal(properties.token, over)
     values = values_of(ssm, properties.record_path, gone)
     kept = records_below(ssm, path=path)
     delete(ssm, path=path, models=[name for name in kept if name in values or not kept[name].endswith(mark)])
-    moved = [name for name in values if values[name] != gone[name]]
-    for name in moved:
-        put(ssm, path + name, f"{values[name]} {mark}", "A release record's value before its model left the set")
-    return moved
+    for name, value in values.items():
+        put(ssm, path + name, value + mark, "A release record's value before its model left the set")
+    return list(values)
 
 
-def restore(aws: Aws, *, previous: Properties, failed: Properties) -> dict[str, str]:
+def removal(token: str, over: str | None) -> str:
+    """What follows a kept value: the sets of the deployment that removed its record."""
+    return f" {token}:{over}"
+
+
+def restore(aws: Aws, operation: Operation, *, previous: Properties, failed: Properties) -> dict[str, str]:
     """Restore the value that every record had which the failed deployment moved, made or deleted.
 
-    Archives are not required to exist: nothing better than the values before is left.
+    Archives are not required to exist: nothing better than the values before is left. Nor are release sets: the
+    records' notes and the values that were kept have it all.
     """
     path = previous.record_path
     back_to, undone = old_release_set(aws, previous), old_release_set(aws, failed)
@@ -124,17 +136,24 @@ def restore(aws: Aws, *, previous: Properties, failed: Properties) -> dict[str, 
             value = back_to.models.get(model)  # it had left the set in between, or its record was lost before
         if found and value is None:
             deleted.append(model)
-        elif found and value is not None and value != notes[0]["digest"]:
+        elif found and value is not None:
             earlier = next((note for note in notes[1:] if note.get("digest") == value), {})
             restored = {name: earlier[name] for name in ("platform", "commit") if name in earlier}
             restored |= {"writer": "restored", "digest": value}
+            # Written where the value is the same, too: another attempt at the same deployment is another move.
             note = back_to.note(model, restored, before=notes[0]["digest"], platform=previous.platform)
-            put(aws.ssm, path + model, value, note)
+            move(aws.ssm, operation, path + model, value, note)
             written.append(model)
-    delete(aws.ssm, path=path, models=deleted)
-    left = sorted(back_to.models.keys() - undone.models.keys())
-    written += bring_back(aws.ssm, previous, back_to, left=left)
-    tag_records(aws.ssm, previous, failed, moved={*changed, *left}, all_models=back_to.models)
+    remove(aws.ssm, operation, path=path, models=deleted, platform=previous.platform)
+    removed = set(back_to.models.keys() - undone.models.keys()) if back_to.stored else set()
+    kept = {
+        name: value.split()[0]
+        for name, value in records_below(aws.ssm, path=previous.removed_path).items()
+        if name in removed or value.endswith(removal(failed.token, previous.token))
+    }
+    left = {**{name: back_to.models[name] for name in removed}, **kept}
+    written += bring_back(aws.ssm, operation, previous, back_to, left=left)
+    tag_records(aws.ssm, operation, previous, failed, moved={*changed, *left}, all_models=back_to.models)
     return attributes(written=sorted(written), deleted=deleted)
 
 
@@ -142,8 +161,9 @@ def value_before(notes: Iterable[Note], *, previous: str, failed: str) -> tuple[
     """A record's value before the deployment of ``failed``, which a rollback takes back to the set ``previous``.
 
     ``notes`` are newest first, ``previous`` and ``failed`` are tokens of sets. Usually the newest note has it. Where a
-    failed update was kept (``--no-rollback``) and others followed, the notes of all are followed back. Returns whether
-    a deployment since ``previous`` wrote the record, and the value before it (None: there was no record).
+    failed update was kept (``--no-rollback``) and others followed, or two runs of one event wrote the record, the notes
+    of all are followed back. Returns whether a deployment since ``previous`` wrote the record, and the value before it
+    (None: there was no record).
     """
     found, value, at = False, None, failed
     for note in notes:
@@ -151,17 +171,16 @@ def value_before(notes: Iterable[Note], *, previous: str, failed: str) -> tuple[
         if not ours or (note["set"] != at and note["over"] != previous):
             break
         found, value, at = True, note["before"], note["over"]
-        if at == previous:
-            break
     return found, value
 
 
-def bring_back(ssm: SSMClient, previous: Properties, back_to: ReleaseSet, *, left: Sequence[str]) -> list[str]:
-    """Write the records of models that had left the set, where they are gone. Returns the models written."""
-    existing, kept = (values_of(ssm, path, left) for path in (previous.record_path, previous.removed_path))
-    missing = [name for name in left if name not in existing]
+def bring_back(
+    ssm: SSMClient, operation: Operation, previous: Properties, back_to: ReleaseSet, *, left: Mapping[str, str]
+) -> list[str]:
+    """Write the records of models that had left the set (model → digest), where they are gone. Returns the models."""
+    existing = values_of(ssm, previous.record_path, left)
+    missing = sorted(left.keys() - existing.keys())
     for name in missing:
-        digest = kept[name].split()[0] if name in kept else back_to.models[name]
-        note = back_to.note(name, {"writer": "restored", "digest": digest}, before=None, platform=previous.platform)
-        put(ssm, previous.record_path + name, digest, note)
+        note = back_to.note(name, {"writer": "restored", "digest": left[name]}, before=None, platform=previous.platform)
+        move(ssm, operation, previous.record_path + name, left[name], note)
     return missing

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import Aws, is_missing_object, keys_below, records_below
-from ..shared.custom_resource import NotDoneError, name_list, read_properties
+from ..shared.clients import Aws, code_of, is_missing_object, keys_below, records_below
+from ..shared.custom_resource import NotDoneError, ReleaseSetGoneError, name_list, read_properties
 from .records import Note
 
 if TYPE_CHECKING:
@@ -62,14 +63,27 @@ class ReleaseSet:
     stored: bool = True
 
     def note(self, model: str, given: Note, *, before: str | None, platform: str) -> str:
-        """The description of a record: JSON, far below the 1024 characters that SSM takes."""
+        """The description of a record: JSON, far below the 1024 characters that SSM takes.
+
+        No two are alike: a description that two versions have was left as it was by a later writer.
+        """
         commit = self.commits.get(model, UNKNOWN) if given["digest"] == self.models.get(model) else UNKNOWN
-        return json.dumps({"before": before, "platform": platform, "commit": commit, **given}, separators=(",", ":"))
+        found = {"before": before, "platform": platform, "commit": commit, **given, "write": uuid.uuid4().hex[:12]}
+        return json.dumps(found, separators=(",", ":"))
 
 
 def read_release_set(s3: S3Client, properties: Properties) -> ReleaseSet:
-    """The set that the properties name; one that an older version wrote has no commits."""
-    body = s3.get_object(Bucket=properties.release_set_bucket, Key=properties.release_set_key)["Body"].read()
+    """The set that the properties name; one that an older version wrote has no commits.
+
+    Raises ReleaseSetGoneError where the object is gone.
+    """
+    bucket, key = properties.release_set_bucket, properties.release_set_key
+    try:
+        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    except ClientError as error:
+        if not is_missing_object(error):
+            raise
+        raise ReleaseSetGoneError(bucket=bucket, key=key, code=code_of(error)) from error
     document = json.loads(body)
     return ReleaseSet(models=document["models"], commits=document.get("commits", {}))
 
@@ -78,10 +92,8 @@ def old_release_set(aws: Aws, properties: Properties) -> ReleaseSet:
     """The set that was active before; where its object is gone (staging buckets get cleaned), the records."""
     try:
         return read_release_set(aws.s3, properties)
-    except ClientError as error:
-        if not is_missing_object(error):
-            raise
-        print(json.dumps({"release_set": "missing; compared with the records instead", "error": str(error)}))
+    except ReleaseSetGoneError as error:
+        print(json.dumps({"compared with the records instead": str(error)}))
         return ReleaseSet(records_below(aws.ssm, path=properties.record_path), stored=False)
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..shared.clients import Aws, ignoring, unless_missing
 from ..shared.custom_resource import respond
+from ..shared.operation import Operation
 
 if TYPE_CHECKING:
     from mypy_boto3_logs.client import CloudWatchLogsClient
@@ -50,11 +51,15 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
 
 def apply(event: Mapping[str, Any], aws: Aws) -> str:
-    """Carry out an event. Returns what was done: ``made``, ``adopted``, ``kept``, ``given back`` or ``deleted``."""
-    return _delete(event, aws) if event["RequestType"] == "Delete" else _set_up(event, aws)
+    """Carry out an event. Returns what was done: ``made``, ``adopted``, ``kept``, ``given back`` or ``deleted``.
+
+    Raises SupersededError where CloudFormation does not wait for the event, or not any more.
+    """
+    operation = Operation(event, aws.cloudformation)
+    return (_delete if event["RequestType"] == "Delete" else _set_up)(event, aws, operation)
 
 
-def _set_up(event: Mapping[str, Any], aws: Aws) -> str:
+def _set_up(event: Mapping[str, Any], aws: Aws, operation: Operation) -> str:
     properties, logs = event["ResourceProperties"], aws.logs
     name, tags, done = properties["LogGroupName"], tags_of(properties), "adopted"
     with ignoring(EXISTS):
@@ -62,7 +67,9 @@ def _set_up(event: Mapping[str, Any], aws: Aws) -> str:
         done = "made"
     if done == "adopted":
         _adopt(event, logs, tags=tags)
+    operation.require()
     logs.put_retention_policy(logGroupName=name, retentionInDays=int(properties["RetentionInDays"]))
+    operation.require()
     logs.associate_kms_key(logGroupName=name, kmsKeyId=properties["KmsKeyId"])
     return done
 
@@ -97,7 +104,7 @@ def _state(logs: CloudWatchLogsClient, name: str) -> dict[str, str]:
     return {RETENTION_BEFORE: str(group.get("retentionInDays", NEVER)), **({KEY_BEFORE: key} if key else {})}
 
 
-def _delete(event: Mapping[str, Any], aws: Aws) -> str:
+def _delete(event: Mapping[str, Any], aws: Aws, operation: Operation) -> str:
     properties, logs = event["ResourceProperties"], aws.logs
     name, retain = properties["LogGroupName"], properties["Retain"] == "true"
     if "LogGroupArn" not in properties:
@@ -108,8 +115,9 @@ def _delete(event: Mapping[str, Any], aws: Aws) -> str:
         made = tags.get(MADE_BY) == event["StackId"]
         if stacks and event["StackId"] not in stacks:
             return "kept"  # another stack's by now
-        failed = _rolls_back(event, aws)
+        failed = "ROLLBACK" in operation.stack_status
         lives = unless_missing(aws.sagemaker.describe_endpoint, EndpointName=name.rpartition("/")[2]) is not None
+        operation.require()
         if made and not (retain or failed or lives):
             logs.delete_log_group(logGroupName=name)
             return "deleted"
@@ -142,12 +150,6 @@ def _untag(
     present = [key for key in keys if key in tags]
     if present:
         logs.untag_resource(resourceArn=properties["LogGroupArn"], tagKeys=present)
-
-
-def _rolls_back(event: Mapping[str, Any], aws: Aws) -> bool:
-    """Whether the stack undoes a creation or an update that failed, or has just done so."""
-    [stack] = aws.cloudformation.describe_stacks(StackName=event["StackId"])["Stacks"]
-    return "ROLLBACK" in stack["StackStatus"]
 
 
 def _stack_name(stack_id: str) -> str:

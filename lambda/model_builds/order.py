@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from ..shared.clients import Aws, ignoring, keys_below, records_below
-from ..shared.custom_resource import NotDoneError, name_list, rolls_back
+from ..shared.custom_resource import NotDoneError, name_list
+from ..shared.operation import Operation
 from .wait import WAIT_VARIABLE, Place, signal, variables_of
 
 if TYPE_CHECKING:
@@ -27,9 +28,12 @@ def requested(event: Mapping[str, Any], *, aws: Aws, place: Place) -> dict[str, 
 
     Delete, and an Update that undoes one, start nothing: no wait condition follows.
 
-    Raises NotDoneError: the build could not be started.
+    Raises NotDoneError: the build could not be started; SupersededError: CloudFormation does not wait for it any more.
     """
-    if event["RequestType"] == "Delete" or rolls_back(event, aws.cloudformation):
+    if event["RequestType"] == "Delete":
+        return {"Missing": "", "Build": ""}
+    operation = Operation(event, aws.cloudformation)
+    if operation.undoes:
         return {"Missing": "", "Build": ""}
     properties = event["ResourceProperties"]
     stored = aws.s3.get_object(Bucket=properties["BuildSetBucket"], Key=properties["BuildSetKey"])
@@ -37,9 +41,11 @@ def requested(event: Mapping[str, Any], *, aws: Aws, place: Place) -> dict[str, 
     missing = missing_archives(build_set, aws=aws, place=place)
     print(json.dumps({"missing": [archive_name(each) for each in missing]}))
     if not missing:
+        operation.require()
         signal(properties["WaitHandle"], status="SUCCESS", unique="nothing-missing", reason="no archive was missing")
         return {"Missing": "", "Build": ""}
     order = order_of(event)
+    operation.require()
     build = start_build(
         order, {**build_set, "archives": missing}, handle=properties["WaitHandle"], aws=aws, place=place
     )

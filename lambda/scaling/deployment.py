@@ -7,6 +7,7 @@ from typing import Any
 
 from ..shared.clients import Aws
 from ..shared.custom_resource import NotDoneError
+from ..shared.operation import Operation, SupersededError
 from .live_variant import drop, forget, live_variants, remember, scale_as_before, settled_variants
 from .target import Wanted, converge, deregister, register
 
@@ -19,8 +20,25 @@ ROLLING = "ROLLING"
 def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, Any]:
     """Carry out one event; see ``handler.py``. Returns the resource's attributes.
 
-    ``in_force``: the scaling of the template that CloudFormation moves to, or back to.
+    ``in_force``: the scaling of the template that CloudFormation moves to, or back to. Raises SupersededError where
+    CloudFormation does not wait for the event, or not any more; then what is in force by now is put right.
     """
+    operation = Operation(event, aws.cloudformation)
+    with operation.guarding(aws.scaling), operation.guarding(aws.sagemaker):
+        try:
+            done = _carry_out(event, aws, in_force=in_force)
+            operation.require()  # a change may have come through just after the rollback began
+        except SupersededError as error:
+            superseded = error
+        else:
+            return done
+    now = operation.in_force().get("Scaling")
+    if now is not None:
+        settle(aws, Wanted.of(now), gone=Wanted.of(event["ResourceProperties"]["Scaling"]).names)
+    raise superseded
+
+
+def _carry_out(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, Any]:
     wanted = Wanted.of(event["ResourceProperties"]["Scaling"])
     kind, request = event["ResourceType"], event["RequestType"]
     if request == "Delete":

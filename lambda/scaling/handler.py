@@ -51,7 +51,8 @@ failed.
    find when it deletes counts as deleted.
 4. A failure after the endpoint could not be undone: nothing would deregister B before the endpoint moves back to A.
 
-Every step may be repeated.
+An event that CloudFormation does not wait for, or not any more, changes nothing; where a slow run is overtaken by the
+undo of its update, it puts what is in force by then (``shared/operation.py``). Every step may be repeated.
 """
 
 from __future__ import annotations

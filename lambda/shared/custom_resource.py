@@ -14,10 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mypy_boto3_cloudformation.client import CloudFormationClient
+from typing import Any
 
 HTTP_SECONDS = 10
 PAUSES = (1.0, 3.0)
@@ -36,6 +33,18 @@ NAMES_SHOWN = 10
 
 class NotDoneError(Exception):
     """An event that could not be carried out; the message becomes the reason of the failure."""
+
+
+class ReleaseSetGoneError(NotDoneError):
+    """A release set that is not in the bootstrap bucket any more."""
+
+    def __init__(self, *, bucket: str, key: str, code: str) -> None:
+        """``code``: S3's error code."""
+        super().__init__(
+            f"the release set s3://{bucket}/{key} is missing ({code}): the bootstrap bucket is gone, or its old assets "
+            "were deleted, as by a lifecycle rule. Run cdk deploy, which uploads the set again; it makes no bucket: if "
+            "that is gone, run cdk bootstrap first."
+        )
 
 
 class OutOfTimeError(BaseException):
@@ -110,17 +119,6 @@ def read_properties(fields: Iterable[str], given: Mapping[str, Any]) -> dict[str
     if missing:
         raise NotDoneError(f"properties missing: {', '.join(missing)}")
     return {field: str(given[name]) for field, name in names.items()}
-
-
-def rolls_back(event: Mapping[str, Any], cloudformation: CloudFormationClient) -> bool:
-    """Whether an event undoes an update: it is an Update as well, and only the stack's status shows it.
-
-    An event may be delivered again when all is over, so the statuses after the rollback count, too.
-    """
-    if event["RequestType"] != "Update":
-        return False
-    [stack] = cloudformation.describe_stacks(StackName=event["StackId"])["Stacks"]
-    return stack["StackStatus"].startswith("UPDATE_ROLLBACK_")
 
 
 @contextmanager

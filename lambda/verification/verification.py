@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import Aws, is_missing_object
-from ..shared.custom_resource import name_list, rolls_back
+from ..shared.clients import Aws, code_of, is_missing_object
+from ..shared.custom_resource import ReleaseSetGoneError, name_list
+from ..shared.operation import Operation
 from .calls import invoke_next
 from .samples import VerificationError
 from .work import Properties, Work
@@ -43,8 +44,11 @@ def verify(event: Mapping[str, Any], context: Any) -> dict[str, str] | None:
 
 
 def run(event: Mapping[str, Any], aws: Aws, *, until: float) -> Work:
-    """Verify until all is done or the time of this run is over. Raises VerificationError."""
-    if rolls_back(event, aws.cloudformation):
+    """Verify until all is done or the time of this run is over.
+
+    Raises VerificationError, or SupersededError where CloudFormation does not wait for the event any more.
+    """
+    if Operation(event, aws.cloudformation).undoes:
         return Work(began=time.time(), waiting=[], checked=True)
     properties = Properties.of(event["ResourceProperties"])
     work = Work(**event[WORK]) if WORK in event else begin(event, aws.s3, properties, now=time.time())
@@ -74,10 +78,8 @@ def begin(event: Mapping[str, Any], s3: S3Client, properties: Properties, *, now
     if event["RequestType"] == "Update" and before.get("ManifestPrefix") == properties.manifest_prefix:
         try:
             old = release_set(s3, bucket=before["ReleaseSetBucket"], key=before["ReleaseSetKey"])
-        except ClientError as error:
-            if not is_missing_object(error):
-                raise
-            print(json.dumps({"old release set": "missing: every model counts as changed", "error": str(error)}))
+        except ReleaseSetGoneError as error:
+            print(json.dumps({"every model counts as changed": str(error)}))
     changed = sorted(f"{model}.{digest}" for model, digest in new.items() if old.get(model) != digest)
     most = int(properties.models)
     work = Work(began=now, waiting=changed)
@@ -86,8 +88,14 @@ def begin(event: Mapping[str, Any], s3: S3Client, properties: Properties, *, now
 
 
 def release_set(s3: S3Client, *, bucket: str, key: str) -> Mapping[str, str]:
-    """Model → digest."""
-    models: Mapping[str, str] = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())["models"]
+    """Model → digest. Raises ReleaseSetGoneError where the object is gone."""
+    try:
+        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    except ClientError as error:
+        if not is_missing_object(error):
+            raise
+        raise ReleaseSetGoneError(bucket=bucket, key=key, code=code_of(error)) from error
+    models: Mapping[str, str] = json.loads(body)["models"]
     return models
 
 

@@ -12,9 +12,11 @@ from typing import Any
 
 from tests import fake_aws as fakes
 
+stack_events: Any = importlib.import_module("tests.lambda.stack_events")
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 deployment: Any = importlib.import_module("lambda.activation.deployment")
 clients: Any = importlib.import_module("lambda.shared.clients")
+operation: Any = importlib.import_module("lambda.shared.operation")
 
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/local-serving-digits/1"
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -31,11 +33,13 @@ class FakeRecords(fakes.FakeAws):
     Attributes:
         versions: name → versions, oldest first.
         status: of the one stack.
+        stack: the events of that stack.
         puts_left: how many more values Systems Manager takes before it fails; None: it does not.
     """
 
     versions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     status: str = "UPDATE_IN_PROGRESS"
+    stack: Any = field(default_factory=lambda: stack_events.StackEvents(STACK))
     puts_left: int | None = None
 
     def move_by_hand(self, name: str, value: str) -> None:
@@ -91,10 +95,10 @@ class FakeRecords(fakes.FakeAws):
         more = start + fakes.PAGE < len(self.versions[Name])
         return page | ({"NextToken": str(start + fakes.PAGE)} if more else {})
 
-    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:
-        if StackName != STACK:
-            raise fakes.AwsError("AccessDenied")
-        return {"Stacks": [{"StackName": "local-serving-digits", "StackStatus": self.status}]}
+    def _DescribeStackEvents(self, **given: str) -> dict[str, Any]:
+        self.stack.becomes(self.status)
+        page: dict[str, Any] = self.stack.answer(**given)
+        return page
 
 
 class World:
@@ -102,11 +106,14 @@ class World:
 
     Attributes:
         tags: those that the properties of the next events say; None: they are of a version that said none.
+        superseded: events that the function did not carry out, because CloudFormation did not wait for them.
     """
 
     def __init__(self) -> None:
         self.tags: dict[str, str] | None = {"team": "platform"}
+        self.superseded = 0
         self.aws = FakeRecords()
+        self._forward: list[Mapping[str, str]] = []  # properties that CloudFormation moved to, or began to
         self.clients = clients.Aws(self.aws.client)
 
     def publish(self, models: Mapping[str, str], *, prefix: str = PREFIX) -> None:
@@ -133,16 +140,41 @@ class World:
     def send(
         self, request: str, new: dict[str, str], old: dict[str, str] | None = None, *, resource_type: str = RECORDS_TYPE
     ) -> dict[str, str]:
+        """Deliver an event, as CloudFormation does; one that its stack's status rules out is one that comes late."""
         event: dict[str, Any] = {
             "RequestType": request,
             "ResourceType": resource_type,
+            "LogicalResourceId": resource_type.removeprefix("Custom::"),
             "ResourceProperties": new,
             "StackId": STACK,
         }
         if old is not None:
             event["OldResourceProperties"] = old
-        done: dict[str, str] = deployment.activate(event, self.clients)
+        if self._sends(event):
+            self.begin(event)
+        return self.deliver(event)
+
+    def begin(self, event: Mapping[str, Any]) -> None:
+        """CloudFormation begins the operation that it sends this event for."""
+        self.aws.stack.becomes(self.aws.status)
+        self.aws.stack.begins(event)
+        if not self.aws.status.startswith("UPDATE_ROLLBACK_"):
+            self._forward.append(event["ResourceProperties"])
+
+    def deliver(self, event: Mapping[str, Any]) -> dict[str, str]:
+        """Lambda delivers an event, for the first time or again. CloudFormation hears no response to a late one."""
+        try:
+            done: dict[str, str] = deployment.activate(event, self.clients)
+        except operation.SupersededError:
+            self.superseded += 1
+            return {}
         return done
+
+    def _sends(self, event: Mapping[str, Any]) -> bool:
+        """Whether CloudFormation may send this event now: it goes back to what it was at before, and nowhere else."""
+        if self.aws.status == "UPDATE_ROLLBACK_IN_PROGRESS":
+            return event["ResourceProperties"] in self._forward
+        return self.aws.status.endswith("_IN_PROGRESS")
 
     def create(self, models: Mapping[str, str]) -> dict[str, str]:
         self.publish(models)

@@ -15,6 +15,7 @@ from typing import Any
 from tests import fake_aws as fakes
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+stack_events: Any = importlib.import_module("tests.lambda.stack_events")
 clients: Any = importlib.import_module("lambda.shared.clients")
 wait: Any = importlib.import_module("lambda.model_builds.wait")
 order: Any = importlib.import_module("lambda.model_builds.order")
@@ -27,6 +28,7 @@ PAGE = 2
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 TOKEN_MINUTES = 5
 """How long CodeBuild keeps an idempotency token (API reference, StartBuild)."""
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/local-serving-digits/1"
 STARTED_BY = "TRITONSTACK_STARTED_BY"
 
 
@@ -46,6 +48,7 @@ class FakeBuilds(fakes.FakeAws):
     started: dict[str, str] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
     stack_status: str = "UPDATE_IN_PROGRESS"
+    stack: Any = field(default_factory=lambda: stack_events.StackEvents(STACK))
     minutes: int = 0
 
     def end(self, identity: str, status: str, *, phases: list[dict[str, Any]] | None = None) -> None:
@@ -100,8 +103,10 @@ class FakeBuilds(fakes.FakeAws):
         assert not startFromHead
         return {"events": [{"message": f"{line}\n"} for line in self.log[-limit:]]}
 
-    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:
-        return {"Stacks": [{"StackName": StackName, "StackStatus": self.stack_status}]}
+    def _DescribeStackEvents(self, **given: str) -> dict[str, Any]:
+        self.stack.becomes(self.stack_status)
+        page: dict[str, Any] = self.stack.answer(**given)
+        return page
 
 
 @dataclass
@@ -253,10 +258,10 @@ class World:
 
     def event(self, request: str, models: dict[str, str], *, request_id: str = "request") -> dict[str, Any]:
         self.aws.objects["staging", "set.build-set"] = json.dumps(self.build_set(models)).encode()
-        return {
+        event = {
             "RequestType": request,
             "ResourceType": "Custom::ModelBuilds",
-            "StackId": "arn:aws:cloudformation:us-east-1:123456789012:stack/local-serving-digits/1",
+            "StackId": STACK,
             "RequestId": request_id,
             "LogicalResourceId": "WaitStart",
             "ResponseURL": f"{self.listener.url}/answer",
@@ -267,6 +272,9 @@ class World:
                 "Of": "local/digits",
             },
         }
+        self.aws.stack.becomes(self.aws.stack_status)
+        self.aws.stack.begins(event)
+        return event
 
     def request(self, request: str, models: dict[str, str], *, request_id: str = "request") -> dict[str, str]:
         event = self.event(request, models, request_id=request_id)

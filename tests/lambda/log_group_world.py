@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 clients: Any = importlib.import_module("lambda.shared.clients")
 handler: Any = importlib.import_module("lambda.endpoint_log.handler")
+stack_events: Any = importlib.import_module("tests.lambda.stack_events")
 
 ENDPOINT = "dev-digits"
 NAME = f"/aws/sagemaker/Endpoints/{ENDPOINT}"
@@ -54,21 +55,38 @@ class World:
     status: str = "CREATE_IN_PROGRESS"
     lives: bool = False
     gone_keys: set[str] = field(default_factory=set)
+    events: Any = None
 
     def send(self, request: str, *, stack: str = stack_arn(), old: dict[str, str] | None = None, **changes: str) -> str:
         """An event of CloudFormation; what the function did."""
         event = {"RequestType": request, "StackId": stack, "ResourceProperties": properties(**changes)}
         if old is not None:
             event["OldResourceProperties"] = old
+        return self.deliver(event)
+
+    def deliver(self, event: dict[str, Any]) -> str:
+        """An event that CloudFormation sends."""
+        event["LogicalResourceId"] = "Group"
+        self.begin(event)
         done: str = handler.apply(event, clients.Aws(self.connect))
         return done
+
+    def begin(self, event: dict[str, Any]) -> None:
+        """CloudFormation begins the operation of an event."""
+        self.events = stack_events.StackEvents(event["StackId"])
+        self.events.becomes(self.status)
+        self.events.begins(event)
 
     def connect(self, service: str) -> Any:
         if service == "logs":
             return self
         if service == "sagemaker":
             return SimpleNamespace(describe_endpoint=self._endpoint)
-        return SimpleNamespace(describe_stacks=lambda **_: {"Stacks": [{"StackStatus": self.status}]})
+        return SimpleNamespace(get_paginator=lambda _: SimpleNamespace(paginate=self._stack_events))
+
+    def _stack_events(self, *, StackName: str) -> Iterator[dict[str, Any]]:
+        self.events.becomes(self.status)
+        yield {"StackEvents": self.events.events[::-1] if StackName == self.events.stack_id else []}
 
     def _endpoint(self, *, EndpointName: str) -> dict[str, str]:
         assert EndpointName == ENDPOINT

@@ -19,7 +19,9 @@ from tests.fake_aws import AwsError
 clients: Any = importlib.import_module("lambda.shared.clients")  # `lambda` is a word of the language
 deployment: Any = importlib.import_module("lambda.scaling.deployment")
 target: Any = importlib.import_module("lambda.scaling.target")
+stack_events: Any = importlib.import_module("tests.lambda.stack_events")
 ENDPOINT = "dev-digits"
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/dev-serving-digits/1"
 MUTATIONS = frozenset({"RegisterScalableTarget", "DeregisterScalableTarget", "PutScalingPolicy", "DeleteScalingPolicy"})
 CANARY = {"Type": "CANARY", "WaitIntervalInSeconds": 600, "CanarySize": {"Type": "INSTANCE_COUNT", "Value": 1}}
 
@@ -37,6 +39,7 @@ class FakeScaling(fakes.FakeAws):
     endpoint_tags: dict[str, str] = field(default_factory=dict)
     fails_after: int | None = None  # changes until Application Auto Scaling answers with an error, once
     quota: int | None = None  # the most instances that the account may have
+    stack: Any = field(default_factory=lambda: stack_events.StackEvents(STACK))
     log: list[str] = field(default_factory=list)  # operations that changed something
     _arns: Iterator[int] = field(default_factory=itertools.count)
     _clients: Any = None
@@ -90,6 +93,10 @@ class FakeScaling(fakes.FakeAws):
                     raise AwsError("InternalServiceException", "broken")
             self.log.append(operation)
         return super().respond(operation, given)
+
+    def _DescribeStackEvents(self, **given: str) -> dict[str, Any]:
+        page: dict[str, Any] = self.stack.answer(**given)
+        return page
 
     def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
         if self.config is None:
@@ -288,16 +295,25 @@ class Stack:
 
     def send(self, kind: str, request: str, new: Template, old: Template | None = None, *, in_force: Template) -> Any:
         """One event."""
-        event: dict[str, Any] = {
-            "RequestType": request,
-            "ResourceType": f"Custom::Scaling{kind}",
-            "ResourceProperties": new.properties,
-        }
-        if old is not None:
-            event["OldResourceProperties"] = old.properties
+        event = event_of(kind, request, new, old)
+        rolls_back = self.books is not None and request == "Update" and old is not None and old != self.books.template
+        self.aws.stack.becomes("UPDATE_ROLLBACK_IN_PROGRESS" if rolls_back else "UPDATE_IN_PROGRESS")
+        self.aws.stack.begins(event)
         for _ in range(2 if self.twice else 1):
             data = deployment.act(event, self.aws.clients(), in_force=target.Wanted.of(in_force.text))
         return data
+
+
+def event_of(kind: str, request: str, new: Template, old: Template | None = None) -> dict[str, Any]:
+    """An event of CloudFormation."""
+    event: dict[str, Any] = {
+        "RequestType": request,
+        "ResourceType": f"Custom::Scaling{kind}",
+        "LogicalResourceId": kind,
+        "StackId": STACK,
+        "ResourceProperties": new.properties,
+    }
+    return event if old is None else {**event, "OldResourceProperties": old.properties}
 
 
 class _Update:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 calling: Any = importlib.import_module("tests.lambda.calling")
 clients: Any = importlib.import_module("lambda.shared.clients")
 handler: Any = importlib.import_module("lambda.endpoint_log.handler")
+operation: Any = importlib.import_module("lambda.shared.operation")
 world: Any = importlib.import_module("tests.lambda.log_group_world")
 
 NAME, Group, World, stack_arn = world.NAME, world.Group, world.World, world.stack_arn
@@ -128,15 +129,34 @@ def test_a_retained_group_belongs_to_nobody_afterwards() -> None:
     assert NAME in aws.groups
 
 
+def test_an_update_that_is_delivered_after_its_rollback_sets_nothing() -> None:
+    aws = World(lives=True)
+    aws.send("Create")
+    late = {
+        "RequestType": "Update",
+        "StackId": stack_arn(),
+        "ResourceProperties": world.properties(RetentionInDays="1"),
+    }
+    aws.status = "UPDATE_IN_PROGRESS"
+    aws.send("Update", RetentionInDays="1", old=world.properties())
+    aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    aws.send("Update", old=world.properties(RetentionInDays="1"))
+    for status in ("UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE", "UPDATE_IN_PROGRESS"):
+        aws.status = status
+        with pytest.raises(operation.SupersededError):
+            handler.apply({**late, "LogicalResourceId": "Group"}, clients.Aws(aws.connect))
+    assert aws.group().days == 90
+
+
 def test_properties_and_groups_of_earlier_versions_are_taken() -> None:
     before = world.properties()
     del before["Tags"], before["LogGroupArn"]
     aws = of_sagemaker()
     event = {"RequestType": "Update", "StackId": stack_arn(), "ResourceProperties": before}
-    handler.apply(event, clients.Aws(aws.connect))
+    aws.deliver(event)
     aws.send("Update", old=before)
     aws.status, aws.lives = DESTROYED, False
-    assert handler.apply(event | {"RequestType": "Delete"}, clients.Aws(aws.connect)) == "kept"
+    assert aws.deliver(event | {"RequestType": "Delete"}) == "kept"
     assert aws.send("Delete") == "kept"
     assert aws.group().days == 90
 
@@ -196,6 +216,7 @@ def test_a_refusal_is_told_to_cloudformation(monkeypatch: pytest.MonkeyPatch) ->
     aws = World(gone_keys={"arn:key"})
     monkeypatch.setattr(clients, "connect", aws.connect)
     event = {**calling.IDS, "RequestType": "Create", "ResourceProperties": world.properties(), "StackId": stack_arn()}
+    aws.begin(event)
     handler.handler(event, calling.context())
     assert (told[0]["Status"], told[0]["PhysicalResourceId"]) == ("FAILED", NAME)
     assert "KMS key does not exist" in told[0]["Reason"]

@@ -18,6 +18,8 @@ handler: Any = importlib.import_module("lambda.model_builds.handler")
 order: Any = importlib.import_module("lambda.model_builds.order")
 clients: Any = importlib.import_module("lambda.shared.clients")
 calling: Any = importlib.import_module("tests.lambda.calling")
+operation: Any = importlib.import_module("lambda.shared.operation")
+order: Any = importlib.import_module("lambda.model_builds.order")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 ended_build: Any = importlib.import_module("lambda.model_builds.ended_build")
 RECORDS, A, B, C = worlds.RECORDS, worlds.A, worlds.B, worlds.C
@@ -113,6 +115,15 @@ def test_an_update_that_is_taken_back_starts_nothing(world: Any, status: str) ->
     assert (world.builds, world.signals) == ([], [])
 
 
+def test_a_request_that_comes_after_its_rollback_starts_nothing(world: Any) -> None:
+    late = world.event("Update", {"bert": A})
+    for status in ("UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE", "UPDATE_IN_PROGRESS"):
+        world.aws.stack_status = status
+        with pytest.raises(operation.SupersededError):
+            order.requested(late, aws=world.clients, place=world.place)
+    assert (world.builds, world.signals) == ([], [])
+
+
 def test_a_build_that_cannot_be_started_fails_the_resource_and_says_what_is_missing(world: Any) -> None:
     world.aws.refused["StartBuild"] = "AccountLimitExceededException"
     with pytest.raises(custom_resource.NotDoneError, match=rf"no build of project.*bert\.{A}.*AccountLimitExceeded"):
@@ -130,9 +141,8 @@ def entry(world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_every_request_gets_a_response_with_an_id_that_never_changes(entry: Any) -> None:
-    events = [entry.event(request, {"bert": A}) for request in ("Create", "Update", "Delete")]
-    for event in events:
-        invoke(event)
+    for request in ("Create", "Update", "Delete"):
+        invoke(entry.event(request, {"bert": A}))
     heard = entry.listener.heard["/answer"]
     assert {each["PhysicalResourceId"] for each in heard} == {"Custom::ModelBuilds:local/digits"}
     assert {each["Status"] for each in heard} == {"SUCCESS"}

@@ -273,12 +273,18 @@ def test_only_settled_has_an_id_that_changes_with_the_variant() -> None:
 
 def test_a_failure_is_answered_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = calling.hear(monkeypatch)
-    monkeypatch.setattr(clients, "connect", world.FakeScaling(config=("a", 1)).client)
+    aws = world.FakeScaling(config=("a", 1))
+    monkeypatch.setattr(clients, "connect", aws.client)
     monkeypatch.setenv("SCALING", B.text)
-    handler.handler({**event("Before", "Create"), **calling.IDS}, calling.context())
+    sent = {**calling.IDS, **world.event_of("Before", "Create", B)}
+    aws.stack.becomes("UPDATE_IN_PROGRESS")
+    aws.stack.begins(sent)
+    handler.handler(sent, calling.context())
     assert answers[0]["Status"] == "FAILED"
     assert "Deploy one of the two" in answers[0]["Reason"]
-    handler.handler({**event("After"), "OldResourceProperties": A.properties, **calling.IDS}, calling.context())
+    sent = {**calling.IDS, **world.event_of("After", "Update", B, A)}
+    aws.stack.begins(sent)
+    handler.handler(sent, calling.context())
     assert answers[1]["Status"] == "SUCCESS"
 
 

@@ -278,7 +278,7 @@ def test_a_delete_and_a_rollback_are_answered_at_once(world: Any) -> None:
     world.aws.described = [world.endpoint(EndpointConfigName="config-1")]
     assert world.deliver(world.event("Update", new, world.properties({"bert": B})))[0] == "SUCCESS"
     assert world.called == []
-    assert [operation for operation, _ in world.aws.calls] == ["DescribeStacks"]
+    assert {operation for operation, _ in world.aws.calls} == {"DescribeStackEvents"}
 
 
 def test_a_handed_over_event_that_comes_twice_is_answered_alike(world: Any) -> None:
@@ -300,4 +300,34 @@ def test_a_rollback_that_begins_between_two_runs_ends_the_work(world: Any) -> No
     world.aws.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
     calls = len(world.called)
     world.run(world.aws.queue.pop())
-    assert (len(world.called), world.aws.queue, world.answers[0][0]) == (calls, [], "SUCCESS")
+    assert (len(world.called), world.aws.queue) == (calls, [])
+    assert "CloudFormation does not wait for this Update" in world.answers[0][1]
+
+
+def test_an_update_that_is_delivered_after_its_rollback_invokes_nothing(world: Any) -> None:
+    world.publish({"bert": B})
+    old, new = world.properties({"bert": A}), world.properties({"bert": B})
+    late = world.event("Update", new, old)
+    world.update({"bert": A}, {"bert": B})
+    world.aws.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    world.run(world.event("Update", old, new))
+    world.aws.stack_status = "UPDATE_ROLLBACK_COMPLETE"
+    calls = len(world.called)
+    world.run(late, again=True)
+    world.aws.stack_status = "UPDATE_IN_PROGRESS"  # of something else
+    world.run(late, again=True)
+    assert len(world.called) == calls
+
+
+@pytest.mark.parametrize("code", ["NoSuchKey", "AccessDenied"])
+def test_a_release_set_that_is_gone_is_named_with_its_bucket_unless_it_is_the_earlier_one(
+    world: Any, code: str
+) -> None:
+    world.publish({"bert": B})
+    world.aws.missing_object = code
+    old, new = world.properties({"bert": A}), world.properties({"bert": B})
+    del world.aws.objects["staging", old["ReleaseSetKey"]]
+    assert world.deliver(world.event("Update", new, old))[0] == "SUCCESS"
+    del world.aws.objects["staging", new["ReleaseSetKey"]]
+    status, reason, _ = world.deliver(world.event("Update", new, old))
+    assert (status, f"s3://staging/{new['ReleaseSetKey']} is missing" in reason) == ("FAILED", True)

@@ -18,6 +18,7 @@ from tests import fake_aws as fakes
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 handler: Any = importlib.import_module("lambda.verification.handler")
+stack_events: Any = importlib.import_module("tests.lambda.stack_events")
 clients: Any = importlib.import_module("lambda.shared.clients")
 verification: Any = importlib.import_module("lambda.verification.verification")
 calls: Any = importlib.import_module("lambda.verification.calls")
@@ -81,6 +82,7 @@ class FakeEndpoint(fakes.FakeAws):
     now: float = 6000.0
     unloads: list[float] = field(default_factory=list)  # their times, seconds since the epoch
     stack_status: str = "UPDATE_IN_PROGRESS"
+    stack: Any = field(default_factory=lambda: stack_events.StackEvents(STACK))
     queue: list[dict[str, Any]] = field(default_factory=list)  # payloads of asynchronous invocations
 
     def respond(self, operation: str, given: dict[str, Any]) -> tuple[fakes.HttpResponse, dict[str, Any]]:
@@ -100,9 +102,10 @@ class FakeEndpoint(fakes.FakeAws):
         times = [at for at in self.unloads if StartTime.timestamp() <= at < min(EndTime.timestamp(), self.now)]
         return {"Datapoints": [{"SampleCount": float(len(times))}] if times else []}
 
-    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:
-        assert StackName == STACK
-        return {"Stacks": [{"StackName": "s", "StackStatus": self.stack_status}]}
+    def _DescribeStackEvents(self, **given: str) -> dict[str, Any]:
+        self.stack.becomes(self.stack_status)
+        page: dict[str, Any] = self.stack.answer(**given)
+        return page
 
     def _Invoke(self, FunctionName: str, InvocationType: str, Payload: Any) -> dict[str, Any]:
         assert (FunctionName, InvocationType) == ("function", "Event")
@@ -168,9 +171,12 @@ class World:
         [answer] = self.answers[before:]
         return answer
 
-    def run(self, event: dict[str, Any]) -> None:
-        """One run."""
+    def run(self, event: dict[str, Any], *, again: bool = False) -> None:
+        """One run. ``again``: Lambda delivers an event that CloudFormation sent before."""
         self.runs += 1
+        if "Work" not in event and not again:
+            self.aws.stack.becomes(self.aws.stack_status)
+            self.aws.stack.begins(event)
         handler.handler(event, calling.context(seconds=RUN_SECONDS))
 
     def create(self, models: Mapping[str, str], **changes: str) -> tuple[str, str, dict[str, str]]:

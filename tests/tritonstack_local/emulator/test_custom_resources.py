@@ -250,6 +250,30 @@ def test_cancelled_update_sends_a_waiting_custom_resource_back(aws: Emulator, fu
     assert values == [("Create", "old"), ("Update", "new"), ("Update", "old")]
 
 
+def test_events_of_a_custom_resource_have_the_properties_of_its_operation(
+    aws: Emulator, function: str, name: str
+) -> None:
+    """The newest event of the resource, when its function is called, is the beginning of what it is called for."""
+    assert aws.deploy(name, {"Thing": _custom(function, Value="old & <1>")}) == "CREATE_COMPLETE"
+    failing = {"Thing": _custom(function, Value="new", Failing="Update")}
+    assert aws.deploy(name, failing) == "UPDATE_ROLLBACK_COMPLETE"
+    stack = aws.settled(name)["StackId"]
+    assert aws.delete_stack(name) == "DELETE_COMPLETE"
+    events = aws.client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
+    begun = [
+        (each["ResourceStatus"], json.loads(each["ResourceProperties"])["Value"])
+        for each in reversed(events)
+        if each["LogicalResourceId"] == "Thing" and each["ResourceStatus"].endswith("_IN_PROGRESS")
+    ]
+    old = "old & <1>"
+    assert begun == [
+        ("CREATE_IN_PROGRESS", old),
+        ("UPDATE_IN_PROGRESS", "new"),
+        ("UPDATE_IN_PROGRESS", old),
+        ("DELETE_IN_PROGRESS", old),
+    ]
+
+
 def test_stack_that_waits_in_its_making_can_be_deleted(aws: Emulator, name: str) -> None:
     waiting = _waiting()
     waiting["Wait"]["DependsOn"] = "Parameter"

@@ -10,7 +10,7 @@ from typing import Any
 from ministack.core.concurrency import spawn_background
 from ministack.core.responses import get_region, new_uuid
 from ministack.services import lambda_svc
-from ministack.services.cloudformation import _stacks, custom_resource, handlers, stacks, wait_conditions
+from ministack.services.cloudformation import _stack_events, _stacks, custom_resource, handlers, stacks, wait_conditions
 
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
@@ -91,6 +91,7 @@ LONGEST_SECONDS = 3600
 LONGEST_ANSWER = 4096
 """Bytes (CloudFormation user guide, Custom resource response objects)."""
 _GUIDE = "CloudFormation user guide, Custom resource request objects"
+_BEGINS = {"Create": "CREATE_IN_PROGRESS", "Update": "UPDATE_IN_PROGRESS", "Delete": "DELETE_IN_PROGRESS"}
 _REFUSED_CHANGE = "Modifying service token is not allowed."
 """CloudFormation's reason of an UPDATE_FAILED, as issue 197 of cloudcomponents/cdk-constructs and issue 114 of
 aws-solutions/aws-waf-security-automations quote it (template reference, AWS::CloudFormation::CustomResource,
@@ -143,6 +144,7 @@ class Call:
         self._check_token()
         seconds = service_timeout(self.props)
         function = _function(self.props.get("ServiceToken"))
+        self._log()
         token, answered, deadline = new_uuid(), Answered(), clock.deadline(seconds)
         custom_resource._pending[token] = {"event": answered, "result": None}
         try:
@@ -160,6 +162,21 @@ class Call:
             return
         if "ROLLBACK" not in (_stacks.get(self.stack_name) or {}).get("StackStatus", ""):
             raise RuntimeError(_REFUSED_CHANGE)
+
+    def _log(self) -> None:
+        """Put the properties into the event that begins the operation, which AWS logs before it calls the function.
+
+        MiniStack has no such event where a replaced resource is deleted.
+        """
+        properties = json.dumps(custom_resource._normalise_resource_properties(self.props))
+        begins = _BEGINS[self.request_type]
+        events = _stack_events.get(self.stack_id, [])
+        newest = next((each for each in reversed(events) if each["LogicalResourceId"] == self.logical_id), None)
+        if newest is None or newest["ResourceStatus"] != begins:
+            place = (self.stack_id, self.stack_name, self.logical_id, self.resource_type)
+            stacks._add_event(*place, begins, physical_id=self.physical_id or "")
+            newest = _stack_events[self.stack_id][-1]
+        newest["ResourceProperties"] = properties
 
     def _await(self, answered: Answered, deadline: Deadline) -> None:
         def cancelled() -> bool:

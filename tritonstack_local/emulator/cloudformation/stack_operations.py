@@ -8,6 +8,7 @@ import re
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from xml.sax.saxutils import escape
 
 import ministack.app
 from ministack.services.cloudformation import _stack_events, _stacks, changesets, handlers, stacks
@@ -50,7 +51,7 @@ def install(*, patience_seconds: float) -> None:
     wrapped["CancelUpdateStack"] = cancel_and_wake
     wrapped["DeleteStack"] = _in_turn(wrapped["DeleteStack"])
     wrapped["DescribeStacks"] = _with_names_in_ssm(wrapped["DescribeStacks"])
-    wrapped["DescribeStackEvents"] = _with_operation_ids(wrapped["DescribeStackEvents"])
+    wrapped["DescribeStackEvents"] = _with_more_members(wrapped["DescribeStackEvents"])
     _refuse_large_templates()
     _heed_at_the_end()
     _roll_back_as_asked()
@@ -251,7 +252,8 @@ def _remove_start(events: list[dict[str, Any]], logical_id: str) -> None:
             return
 
 
-# --- OperationId of stack events ---
+# --- OperationId and ResourceProperties of stack events ---
+# MiniStack lists neither. Events of custom resources have their properties (``custom_resources.py``).
 # A rollback is an operation of its own, after the one that failed. The CDK command line finds the failures of the last
 # deployment by these ids.
 
@@ -262,16 +264,20 @@ _BEGINNING = frozenset(
 _EVENT_ID = re.compile(rb"<EventId>([^<]+)</EventId>")
 
 
-def _with_operation_ids(describe: Handler) -> Handler:
+def _with_more_members(describe: Handler) -> Handler:
     def described(parameters: dict[str, Any]) -> Any:
         status, headers, body = describe(parameters)
-        operations = _operations(_stack_events.get(named_stack(parameters).get("StackId"), []))
+        events = list(_stack_events.get(named_stack(parameters).get("StackId"), []))
+        operations, by_id = _operations(events), {each["EventId"]: each for each in events}
 
-        def both(found: re.Match[bytes]) -> bytes:
-            operation = operations.get(found[1].decode(), "")
-            return found[0] + f"<OperationId>{operation}</OperationId>".encode()
+        def more(found: re.Match[bytes]) -> bytes:
+            identity = found[1].decode()
+            properties = escape(by_id.get(identity, {}).get("ResourceProperties", ""))
+            members = f"<OperationId>{operations.get(identity, '')}</OperationId>"
+            members += f"<ResourceProperties>{properties}</ResourceProperties>" if properties else ""
+            return found[0] + members.encode()
 
-        return status, headers, _EVENT_ID.sub(both, body)
+        return status, headers, _EVENT_ID.sub(more, body)
 
     return described
 
