@@ -88,6 +88,14 @@ def test_a_model_that_nothing_proves_is_reported_so_unless_it_is_removed() -> No
     assert told == {"fil": True, "gone": False, "onnx": False}
 
 
+def test_a_model_on_a_second_endpoint_is_reported_with_what_callers_must_do() -> None:
+    first, second = release_stack({"one": A}), release_stack({"one": B}, endpoint="second")
+    [entry] = model_changes(dev(first), dev(first, second))
+    assert entry.kind == ModelKind.ADDED_BESIDE
+    assert entry.sentence.endswith("First let every caller name digits/one.")
+    assert {each.kind for each in model_changes(NO_ENVIRONMENT, dev(first, second))} == {ModelKind.ADDED}
+
+
 def test_a_digest_of_an_earlier_snapshot_is_a_rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(tmp_path, "init", "--quiet")
     commits = []

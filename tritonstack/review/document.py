@@ -184,7 +184,10 @@ class OpeningEntry(Part):
 class ModelEntry(Part):
     """A model of an endpoint."""
 
-    kind: str = Field(description="added, removed, rebuilt, rolled back, moved to another platform.")
+    kind: str = Field(
+        description="added, added beside another endpoint's of the same name, removed, rebuilt, rolled back, moved to "
+        "another platform."
+    )
     stack: str = Field(description="Its stack's name in the environment.")
     endpoint: str = Field(description="The endpoint's name in the environment.")
     model: str = Field(description="Its name.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -164,6 +164,8 @@ class ModelKind(StrEnum):
     """What happens to a model."""
 
     ADDED = "added"
+    ADDED_BESIDE = "added beside another endpoint's of the same name"
+    """Clients that name the model alone know no longer which endpoint is meant."""
     REMOVED = "removed"
     REBUILT = "rebuilt"
     """Another digest: other inputs, so another archive."""
@@ -194,8 +196,28 @@ def model_changes(
             change = _change(was, now, model, earlier=earlier, dependency=folders.dependencies.get(model))
             if change is not None and change.after is not None and (why := folders.unproven.get(model)):
                 change = change.model_copy(update={"sentence": f"{change.sentence} Proof skipped: {why}."})
+            if change is not None and change.kind == ModelKind.ADDED:
+                change = _beside(change, old.values(), new)
             found += [change] if change is not None else []
     return tuple(found)
+
+
+def _beside(added: ModelEntry, old: Iterable[ServedSet], new: Mapping[tuple[str, str], ServedSet]) -> ModelEntry:
+    """An added model, with what callers must do where exactly one other endpoint had and keeps a model of its name."""
+    keeps = {(each.stack, each.endpoint) for each in new.values() if added.model in each.models}
+    had = {
+        each.endpoint
+        for each in old
+        if added.model in each.models and (each.stack, each.endpoint) in keeps and each.endpoint != added.endpoint
+    }
+    if len(had) != 1:  # with more the name alone was refused before
+        return added
+    [other] = had
+    sentence = (
+        f"{added.sentence} {other} has a model of that name: clients that call {added.model} alone are refused from "
+        f"then on, but for those that run already. First let every caller name {other}/{added.model}."
+    )
+    return added.model_copy(update={"kind": ModelKind.ADDED_BESIDE, "sentence": sentence})
 
 
 @dataclass(frozen=True, kw_only=True)

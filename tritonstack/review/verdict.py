@@ -142,7 +142,8 @@ def _models(environment: EnvironmentEntry) -> Phrases:
     counts = Counter(each.kind for each in environment.models)
     for kind in ModelKind:
         if counts[kind]:
-            level = Level.LOOK if kind in {ModelKind.REMOVED, ModelKind.ROLLED_BACK} else Level.PLAIN
+            closely = {ModelKind.REMOVED, ModelKind.ROLLED_BACK, ModelKind.ADDED_BESIDE}
+            level = Level.LOOK if kind in closely else Level.PLAIN
             yield _phrase(level, f"{_count(counts[kind], 'model')} {kind.value}")
     if environment.engines:
         yield _phrase(Level.LOOK, f"{_count(len(environment.engines), 'engine')} to build")
