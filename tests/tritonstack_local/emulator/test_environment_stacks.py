@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.local_keys import KEYS
 from tests.tritonstack_local.emulator.running import Emulator
 from tests.tritonstack_local.fake_parts import GONE
 from tritonstack.cli.progress import Steps
@@ -27,7 +28,7 @@ class World:
 
     def __init__(self, emulator: Emulator, name: str, project: Path) -> None:
         self.emulator, self.name, self.project = emulator, name, project
-        self.aws = LocalAws(emulator_port=emulator.port, runtime_port=1, emulator=GONE, runtime=GONE)
+        self.aws = LocalAws(emulator_port=emulator.port, runtime_port=1, keys=KEYS, emulator=GONE, runtime=GONE)
 
     def stack(self, part: str, resources: dict[str, Any] = TOPIC, *, environment: str = "", **more: Any) -> str:
         """Deploy a stack of the environment; its name."""
