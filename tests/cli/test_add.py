@@ -54,7 +54,7 @@ def test_an_onnx_file_becomes_a_folder_that_builds_and_an_endpoint_serves(projec
     assert "X FP32 [4] → label INT64 [1], probabilities FP32 [3], up to 8 rows a request" in done.stdout
     assert "not known: how many rows fit" in done.stdout
     assert (
-        "tritonstack local deploy\n  tritonstack invoke iris --input model_repos/iris/sample/request.json"
+        "tritonstack local deploy\n  tritonstack invoke digits/iris --input model_repos/iris/sample/request.json"
         in done.stdout
     )
     assert models_line(project) == "models: [double, iris]"
@@ -81,7 +81,7 @@ def test_a_model_becomes_the_second_variant_of_an_endpoint_that_serves_one(proje
     done = run("add", "pair/a", "--name", "relu", "--variant", "candidate")
     assert done.return_value == 0, done.output
     assert "endpoint digits serves it: variants current and candidate, whose weight 0" in done.stdout
-    assert "invoke relu --input model_repos/relu/sample/request.json --variant candidate" in done.stdout
+    assert "/relu --input model_repos/relu/sample/request.json --variant candidate" in done.stdout
     [endpoint] = load_environment(file).endpoints
     assert [(each.model, each.weight) for each in endpoint.variants] == [("digits-onnx", 1), ("relu", 0)]
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from tests.deployed.account import BUCKET, EMPTIED, Account, part
 from tests.preflight.fakes import FakeSession
 from tritonstack.cli import leftovers
+from tritonstack.config import load_environment
 from tritonstack.errors import InputError, WorkFailedError
 
 FILE = """
@@ -150,7 +151,7 @@ def test_options_of_a_deletion_without_it_and_refusals_are_messages(world: World
 def test_other_commands_name_what_left_and_go_on_where_aws_does_not_say(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = leftovers.load_environment(world.project / "environments" / "dev.yaml")
+    settings = load_environment(world.project / "environments" / "dev.yaml")
     found = leftovers.note_left(settings, world.session(), local=False)
     assert [each.stack for each in found or ()] == ["dev-serving-old", "dev-network"]
     assert "do:      tritonstack leftovers -e dev lists them" in capsys.readouterr().err

@@ -94,7 +94,7 @@ def test_what_goes_on_after_an_interruption_is_named() -> None:
     account, said = Account([part("dev", "serving-a"), part("dev", "network")]), Said()
     deleter = Deleter(account.session(), step=said.step, poll_seconds=0)
 
-    def interrupt(_text: str) -> None:
+    def interrupt(text: str) -> None:
         raise KeyboardInterrupt
 
     said.say = interrupt  # type: ignore[method-assign]

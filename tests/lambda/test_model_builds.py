@@ -19,7 +19,6 @@ order: Any = importlib.import_module("lambda.model_builds.order")
 clients: Any = importlib.import_module("lambda.shared.clients")
 calling: Any = importlib.import_module("tests.lambda.calling")
 operation: Any = importlib.import_module("lambda.shared.operation")
-order: Any = importlib.import_module("lambda.model_builds.order")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 ended_build: Any = importlib.import_module("lambda.model_builds.ended_build")
 RECORDS, A, B, C = worlds.RECORDS, worlds.A, worlds.B, worlds.C

@@ -50,7 +50,7 @@ def test_a_stack_of_another_account_is_another_stack() -> None:
 
 
 def test_what_the_app_lost_is_named_with_the_command_that_deletes_it() -> None:
-    tagged = {"tags": {"tritonstack:environment": "dev"}}
+    tagged: dict[str, Any] = {"tags": {"tritonstack:environment": "dev"}}
     stays, goes = stack(TOPIC, **tagged), stack(TOPIC, name="b", **tagged)
     [environment] = compare(of(stays, goes), of(stays))
     assert environment.stacks[0].reasons[0].endswith("After the deployment: tritonstack leftovers -e dev --delete")

@@ -153,7 +153,7 @@ def test_the_proposal_calls_a_model_whose_sample_is_json(
     proposed = how_to_go_on(AWS, settings, [image, onnx])
     assert "--body fileb://model_repos/digits-onnx/sample/request.json" in proposed
     assert (
-        ".envs/main/bin/tritonstack invoke digits-onnx --input model_repos/digits-onnx/sample/request.json\n"
+        ".envs/main/bin/tritonstack invoke digits/digits-onnx --input model_repos/digits-onnx/sample/request.json\n"
         in proposed
     )
     assert "digit.png" not in proposed

@@ -104,7 +104,7 @@ def command(
         if each.failure is not None:
             echo("\n".join(_unfinished(each, each.failure)), err=True)
     if ready:
-        echo("\n".join(_next(ready, environment, variant, is_served=name_of_endpoint is not None)))
+        echo("\n".join(_next(ready, environment, variant, endpoint=name_of_endpoint)))
     return max((each.failure.exit_code for each in added if each.failure), default=0)
 
 
@@ -173,17 +173,17 @@ def _unfinished(added: Added, failure: TritonstackError) -> Iterator[str]:
     yield f"  do:      {added.remedy}"
 
 
-def _next(added: Sequence[Added], environment: str, variant: str | None, *, is_served: bool) -> Iterator[str]:
-    """The commands that come next."""
+def _next(added: Sequence[Added], environment: str, variant: str | None, *, endpoint: str | None) -> Iterator[str]:
+    """The commands that come next; ``endpoint`` serves what was added, or None does."""
     names = " ".join(each.addition.name for each in added)
     yield "Next:"
-    if not is_served:
+    if endpoint is None:
         yield f"  tritonstack build {names}"
     elif environment == LOCAL:
         yield "  tritonstack local deploy"
         for each in added:
             request = shown(each.folder / each.addition.request_file)
             named = f" --variant {variant}" if variant else ""
-            yield f"  tritonstack invoke {each.addition.name} --input {request}{named}"
+            yield f"  tritonstack invoke {endpoint}/{each.addition.name} --input {request}{named}"
     else:
         yield f"  tritonstack build {names} -e {environment}"

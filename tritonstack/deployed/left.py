@@ -176,7 +176,7 @@ def _left(calls: ReadOnlyCalls, stack: DeployedStack, why: str, *, region: str, 
             if template[name].get("DeletionPolicy") in KEPT
         )
         buckets = (each.get("Properties", {}).get("Bucket") for each in template.values() if each["Type"] == EMPTIED)
-        emptied = tuple(resources.get(each["Ref"], each["Ref"]) for each in buckets if isinstance(each, dict))
+        emptied = tuple(resources.get(each["Ref"]) or str(each["Ref"]) for each in buckets if isinstance(each, dict))
     return LeftStack(
         stack=stack,
         region=region,

@@ -246,9 +246,7 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
     lines = ["", "It stays up."]
     request = next((row.request for row in rows if row.request.file.endswith(".json")), None)
     if request is not None:
-        several = sum(request.model in endpoint.models for endpoint in settings.endpoints) > 1
-        endpoint = request.endpoint.removeprefix(f"{settings.environment}-")
-        name = f"{endpoint}/{request.model}" if several else request.model
+        name = f"{request.endpoint.removeprefix(f'{settings.environment}-')}/{request.model}"
         other = "" if settings.environment == LOCAL else f" -e {settings.environment} --local"
         lines[-1] += " Call it with the AWS CLI:"
         lines += [

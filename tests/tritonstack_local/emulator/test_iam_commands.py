@@ -44,8 +44,13 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     with answering(json.dumps(EMPTY_STATUS).encode()) as (port, _):
 
         def find(emulator: Emulator) -> None:
-            parts = {"emulator": record_of(emulator.process.pid), "runtime": record_of(os.getpid())}
-            record = RunningRecord(emulator_port=emulator.port, runtime_port=port, keys=KEYS, **parts)
+            record = RunningRecord(
+                emulator_port=emulator.port,
+                runtime_port=port,
+                keys=KEYS,
+                emulator=record_of(emulator.process.pid),
+                runtime=record_of(os.getpid()),
+            )
             write_record(LocalPaths(tmp_path), record)
 
         yield find
