@@ -33,8 +33,10 @@ MADE_BY, ADOPTED_BY = "tritonstack:made-by", "tritonstack:adopted-by"
 """Tags of a group that a stack made or adopted: the stack's ARN. The first is written with the group, so that a Create
 that is delivered again finds it."""
 RETENTION_BEFORE, KEY_BEFORE = "tritonstack:retention-before", "tritonstack:key-before"
-"""Tags of an adopted group: its days of retention, or ``NEVER``, and the ARN of its key, if it had one."""
-OURS = (MADE_BY, ADOPTED_BY, RETENTION_BEFORE, KEY_BEFORE)
+"""Tags of an adopted or retained group: its days of retention before any stack set them, or ``NEVER``, and the ARN of
+its key, if it had one."""
+OWNERS = (MADE_BY, ADOPTED_BY)
+OURS = (*OWNERS, RETENTION_BEFORE, KEY_BEFORE)
 NEVER = "never"
 MISSING, EXISTS = frozenset({"ResourceNotFoundException"}), frozenset({"ResourceAlreadyExistsException"})
 
@@ -111,7 +113,7 @@ def _delete(event: Mapping[str, Any], aws: Aws, operation: Operation) -> str:
         return "kept"  # an older version of the construct made or adopted it, and did not note which
     with ignoring(MISSING):
         tags = logs.list_tags_for_resource(resourceArn=properties["LogGroupArn"])["tags"]
-        stacks = {tags[key] for key in (MADE_BY, ADOPTED_BY) if key in tags}
+        stacks = {tags[key] for key in OWNERS if key in tags}
         made = tags.get(MADE_BY) == event["StackId"]
         if stacks and event["StackId"] not in stacks:
             return "kept"  # another stack's by now
@@ -124,7 +126,7 @@ def _delete(event: Mapping[str, Any], aws: Aws, operation: Operation) -> str:
         if lives or (stacks and not made and (failed or not retain)):
             return _give_back(properties, logs, tags=tags)
         if not failed:  # the stack is gone, and from now on the group is nobody's
-            _untag(properties, logs, tags=tags, keys=OURS)
+            _release(properties, logs, tags=tags)
         return "kept"
     return "deleted"
 
@@ -142,6 +144,13 @@ def _give_back(properties: Mapping[str, str], logs: CloudWatchLogsClient, *, tag
             logs.associate_kms_key(logGroupName=name, kmsKeyId=key)
     _untag(properties, logs, tags=tags, keys=OURS[1:])  # a group that the stack made stays its own
     return "given back"
+
+
+def _release(properties: Mapping[str, str], logs: CloudWatchLogsClient, *, tags: Mapping[str, str]) -> None:
+    """Take off whose the group is. What was before stays noted: a later stack must not take ours for it."""
+    if any(key in tags for key in OWNERS) and RETENTION_BEFORE not in tags:
+        logs.tag_resource(resourceArn=properties["LogGroupArn"], tags={RETENTION_BEFORE: NEVER})
+    _untag(properties, logs, tags=tags, keys=OWNERS)
 
 
 def _untag(

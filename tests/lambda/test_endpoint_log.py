@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
@@ -120,13 +120,29 @@ def test_a_retained_group_belongs_to_nobody_afterwards() -> None:
     aws.send("Create", Retain="true")
     aws.status = DESTROYED
     aws.send("Delete", Retain="true")
-    assert set(aws.group().tags) == {"team"}
+    assert set(aws.group().tags) == {"team", handler.RETENTION_BEFORE}
     second = stack_arn(2)
     aws.status = "CREATE_IN_PROGRESS"
     aws.send("Create", stack=second)
     aws.status = DESTROYED
     aws.send("Delete", stack=second)
     assert NAME in aws.groups
+
+
+@pytest.mark.parametrize("before", [None, 365])
+def test_the_setting_of_an_earlier_stack_is_not_given_back_when_it_is_removed(before: int | None) -> None:
+    """Deployed, destroyed with the group retained, deployed again, and the setting removed."""
+    aws = of_sagemaker(days=before, key="arn:own") if before else World()
+    aws.send("Create", Retain="true")
+    aws.status, aws.lives = DESTROYED, False
+    for _ in range(2):
+        aws.send("Delete", Retain="true")
+    assert aws.group().days == 90
+    aws.status, aws.lives = "CREATE_IN_PROGRESS", True
+    aws.send("Create", stack=stack_arn(2), Retain="true")
+    aws.status = REMOVED
+    assert aws.send("Delete", stack=stack_arn(2), Retain="true") == "given back"
+    assert (aws.group().days, aws.group().key) == (before, "arn:own" if before else None)
 
 
 def test_an_update_that_is_delivered_after_its_rollback_sets_nothing() -> None:
@@ -173,6 +189,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, again=st.booleans(), retain=st.sampled_from(["true", "false"]))
+@example(steps=["deploy", "destroy", "deploy", "remove setting"], again=False, retain="true")
 def test_no_history_deletes_a_group_that_another_made_or_whose_endpoint_lives(
     steps: list[str], again: bool, retain: str
 ) -> None:
