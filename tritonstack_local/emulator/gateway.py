@@ -26,7 +26,8 @@ from tritonstack.loopback_guard import refusal
 from tritonstack_local.emulator.clock import MOST_SECONDS, clock
 from tritonstack_local.emulator.iam import gate
 from tritonstack_local.emulator.iam.authorization import usage
-from tritonstack_local.emulator.iam.request import UnreadableRequestError, decompressed
+from tritonstack_local.emulator.iam.one_reading import chunks_joined, parameters_of_routing
+from tritonstack_local.emulator.iam.request import expanded
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.settings import EmulatorSettings
@@ -201,20 +202,6 @@ _LARGEST_ANSWER = 1024 * 1024  # CloudFormation takes 4 KB (user guide, "Custom 
 _LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runtime's to tell
 
 
-def expanded(body: bytes, headers: dict[str, str]) -> bytes:
-    """In MiniStack's place: a compressed body and its header taken off, within bounds; as it is where it has none."""
-    encodings = [each.strip() for each in headers.get("content-encoding", "").split(",") if each.strip()]
-    if "gzip" not in encodings:
-        return body
-    try:
-        content = decompressed(body)
-    except UnreadableRequestError:
-        return body
-    encodings.remove("gzip")
-    headers.pop("content-encoding")
-    return content
-
-
 def virtual_host(host: str, *, method: str, path: str) -> bool:
     """Whether a Host is a bucket's name below localhost (S3 user guide, "Virtual hosting of general purpose buckets").
 
@@ -233,6 +220,8 @@ class Gateway:
         self._runtime_url = settings.runtime_url
         self._keys = settings.keys
         ministack.app._decompress_request_body = expanded
+        ministack.app._decode_aws_chunked_body = chunks_joined
+        ministack.app._routing_params = parameters_of_routing
         self._endpoints = endpoints
         self._faults = faults
 

@@ -15,7 +15,13 @@ from pydantic import BaseModel
 
 from tests.cases import cases
 from tritonstack_local.emulator.iam.needs import Rule, rules_of, services, term_of
-from tritonstack_local.emulator.iam.request import ServiceRequest, UnreadableRequestError, read_request, reads_body
+from tritonstack_local.emulator.iam.request import (
+    ServiceRequest,
+    UnreadableRequestError,
+    expanded,
+    read_request,
+    reads_body,
+)
 from tritonstack_local.emulator.request_validation import service_model
 
 REGION, KEY_ID = "eu-west-1", "ASIATEST"
@@ -36,7 +42,7 @@ class Sent(NamedTuple):
     def read(self) -> ServiceRequest:
         """As the gateway reads it."""
         body = self.body if reads_body(self.method, self.headers, self.query) else b""
-        return read_request(self.method, self.path, self.query, self.headers, body)
+        return read_request(self.method, self.path, self.query, self.headers, expanded(body, dict(self.headers)))
 
 
 def wire(method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes = b"") -> Sent:

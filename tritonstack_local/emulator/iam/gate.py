@@ -22,6 +22,13 @@ from tritonstack_local.emulator.iam.authorization import (
     set_current,
 )
 from tritonstack_local.emulator.iam.needs import Need, UnmappedOperationError, needs_of
+from tritonstack_local.emulator.iam.one_reading import (
+    NO_PERMISSIONS,
+    plain_body,
+    received,
+    require_one_reading,
+    require_same_objects,
+)
 from tritonstack_local.emulator.iam.principals import principal_of, register_session, role_record
 from tritonstack_local.emulator.iam.request import LARGEST_BODY, read_request, reads_body, signer
 from tritonstack_local.emulator.iam.service_calls import check_key_states, names, needs_of_encryption
@@ -44,23 +51,23 @@ async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | 
 
     The request's caller is ``current_principal()`` from then on.
     """
-    path: str = scope["path"]
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-    if headers.get("x-amz-security-token") == OWN_TOKEN:
-        return receive, None
-    query = urllib.parse.parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
-    body = b""
-    if reads_body(scope["method"], headers, query):
-        whole = await read_body(receive)
-        if whole is None:
-            return receive, _TOO_LARGE
-        body, receive = whole, replayed(whole, receive)
-    raw_path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(path)
-    service = "sts"  # whose form a request has that names no service
+    service, headers = "sts", {}  # whose form a refusal has that names no service
     try:
-        access_key, service = signer(headers, query)
+        asked = received(scope)
+        headers = dict(asked.headers)
+        if headers.get("x-amz-security-token") == OWN_TOKEN:
+            return receive, None
+        access_key, service, signed_for = signer(headers, asked.query)
         principal = principal_of(access_key)  # looked at without IAM, too: a stranger has none
-        request = read_request(scope["method"], raw_path, query, headers, body)
+        body = b""
+        if reads_body(asked.method, headers, asked.query):
+            whole = await read_body(receive)
+            if whole is None:
+                return receive, _TOO_LARGE
+            body, receive = plain_body(asked, whole), replayed(whole, receive)
+        require_one_reading(asked, service=service, scope=signed_for, body=body)
+        request = read_request(asked.method, asked.path, asked.query, headers, body)
+        require_same_objects(request, body)
         service = request.service
         set_request_region(request.region)
         of_keys = needs_of_encryption(request)
@@ -115,7 +122,7 @@ def _refusal_answer(service: str, refused: RefusedError, headers: Mapping[str, s
         message=str(refused),
         headers=headers,
     )
-    if refused.code.startswith("KMS."):
+    if refused.code.startswith("KMS.") or refused.code in NO_PERMISSIONS:
         status = refused.status  # S3 passes on KMS's
     if "x-amz-target" in headers:
         status = 400  # AWS JSON's, which MiniStack has for two services alone ("Common Errors" of each API reference)

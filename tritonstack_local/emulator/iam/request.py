@@ -65,14 +65,12 @@ def read_request(method: str, path: str, query: Query, headers: Headers, body: b
         path: as sent, percent-encoded.
         query: decoded parameters, blank ones too.
         headers: by names in lower case.
-        body: empty where ``reads_body`` is False.
+        body: not compressed; empty where ``reads_body`` is False.
     """
     access_key, region, scope = _signature(headers, query)
     target = headers.get("x-amz-target", "")
     service = _service(scope, target)
     protocol = service_model(service).metadata["protocol"]
-    if headers.get("content-encoding") == "gzip":  # PutMetricData, by SDKs
-        body = decompressed(body)
     if target:
         operation, parameters = _operation(service, target.rpartition(".")[2]), _json(body)
     elif protocol in ("query", "ec2"):
@@ -81,9 +79,11 @@ def read_request(method: str, path: str, query: Query, headers: Headers, body: b
         operation = _operation(service, fields.get("Action", ""))
         shape = operation.input_shape
         parameters = _member(shape, _tree(fields), ec2=protocol == "ec2") if shape is not None else {}
-    else:
+    elif protocol.startswith("rest-"):
         operation, located = _routed(service, method, path, query, headers)
         parameters = _body_members(protocol, headers, body, operation.input_shape) | located
+    else:
+        raise UnreadableRequestError(f"a request to {service} names its operation in the header X-Amz-Target")
     return ServiceRequest(
         service=service, operation=operation.name, parameters=parameters, region=region, access_key=access_key
     )
@@ -106,16 +106,16 @@ def _signature(headers: Headers, query: Query) -> tuple[str, str, str]:
     return query.get("AWSAccessKeyId", [""])[0], REGION, "s3"
 
 
-def signer(headers: Headers, query: Query) -> tuple[str, str]:
-    """Access key, empty without a signature, and botocore's name of the service that a request is signed for.
+def signer(headers: Headers, query: Query) -> tuple[str, str, str]:
+    """Access key, empty without a signature, and botocore's and the signature's name of the service it is for.
 
     The service is ``sts``, whose error form is AWS's plainest, where the signature names none that botocore has.
     """
     access_key, _, scope = _signature(headers, query)
     try:
-        return access_key, _service(scope, headers.get("x-amz-target", ""))
+        return access_key, _service(scope, headers.get("x-amz-target", "")), scope
     except UnreadableRequestError:
-        return access_key, "sts"
+        return access_key, "sts", scope
 
 
 def _service(scope: str, target: str) -> str:
@@ -153,6 +153,20 @@ def decompressed(body: bytes) -> bytes:
     if reader.unconsumed_tail:
         raise UnreadableRequestError(f"the body expands to more than {LARGEST_BODY} bytes")
     return content if reader.eof else b""
+
+
+def expanded(body: bytes, headers: dict[str, str]) -> bytes:
+    """In MiniStack's place: a compressed body and its header taken off, within bounds; as it is where it has none."""
+    encodings = [each.strip() for each in headers.get("content-encoding", "").split(",") if each.strip()]
+    if "gzip" not in encodings:
+        return body
+    try:
+        content = decompressed(body)
+    except UnreadableRequestError:
+        return body
+    encodings.remove("gzip")
+    headers.pop("content-encoding")
+    return content
 
 
 def _json(body: bytes) -> dict[str, Any]:
@@ -284,6 +298,17 @@ def _route(operation: Any) -> _Route:
     )
 
 
+@functools.cache
+def _deciding(service: str) -> frozenset[str]:
+    """Parameters of queries by which a service tells operations apart. MiniStack takes the first that it looks for."""
+    return frozenset(
+        name
+        for method in ("GET", "HEAD", "PUT", "POST", "DELETE")
+        for each in _routes(service, method)
+        for name, _ in each.query
+    )
+
+
 def _routed(service: str, method: str, path: str, query: Query, headers: Headers) -> tuple[Any, dict[str, Any]]:
     """The operation, and the parameters in the path, the query and the headers."""
     for route in _routes(service, method):
@@ -291,6 +316,14 @@ def _routed(service: str, method: str, path: str, query: Query, headers: Headers
         asked = all(name in query and (not value or query[name] == [value]) for name, value in route.query)
         if not match or not asked or not all(name in headers for name in route.headers):
             continue
+        own = {name for name, _ in route.query} | {
+            name for _, place, name, _ in route.located if place == "querystring"
+        }
+        if others := sorted(query.keys() & _deciding(service) - own):
+            conflict = (
+                f"Conflicting query string parameters: {', '.join((*(name for name, _ in route.query), *others))}"
+            )
+            raise RefusedError("InvalidArgument", conflict, source='S3 error, "Conflicting query string parameters"')
         found: dict[str, Any] = dict(zip(route.labels, map(urllib.parse.unquote, match.groups()), strict=True))
         for member, location, name, is_list in route.located:
             given = query.get(name) if location == "querystring" else headers.get(name.lower())
