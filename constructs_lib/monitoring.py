@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -17,7 +17,8 @@ from constructs_lib.artifact_bucket import ArtifactBucketReference, endpoint_log
 from constructs_lib.handler_function import HandlerFunction, allow_event_rules, event_queue
 from constructs_lib.permission import allow, allow_each, arn, delivery_policy
 from constructs_lib.triton_model import ExecutionRole
-from tritonstack import aws_names
+from tritonstack import aws_names, naming
+from tritonstack.cloudformation.limits import allowed
 from tritonstack.config.endpoint import DataCapture
 from tritonstack.config.execution_role import permissions
 from tritonstack.monitoring.alarms import SEVERITIES, Alarm, Severity
@@ -168,15 +169,36 @@ def alarm_topic(scope: Construct, *, environment: str, key_arn: str, email: Sequ
     return topic
 
 
-MAXIMUM_CHILDREN = 100
-"""Alarms that one composite alarm may name (CloudWatch user guide, "Create a composite alarm")."""
+def rule(children: Iterable[str]) -> str:
+    """The rule of a composite alarm that is on while one of these alarms is."""
+    return " OR ".join(f'ALARM("{child}")' for child in children)
+
+
+def one_takes(children: Collection[str]) -> bool:
+    """Whether one composite alarm may name them all, by their number and by the length of its rule."""
+    of_rule = allowed("characters of an alarm rule")
+    return len(children) <= allowed("children of a composite alarm") and len(rule(children)) <= of_rule
+
+
+def groups(names: Iterable[str]) -> list[list[str]]:
+    """Names in their order, in as few groups as composite alarms that can name them."""
+    found: list[list[str]] = [[]]
+    for name in names:
+        if not one_takes([*found[-1], name]):
+            found.append([])
+        found[-1].append(name)
+    return found
 
 
 class Alarms(Construct):
-    """All alarms of an environment.
+    """The alarms of one observability stack.
 
     A single alarm has no action: the composite alarm of its severity notifies, so that ten alarms of one cause are one
     message, which names those that fired. While it is in ALARM, further alarms of its severity show in CloudWatch.
+
+    Of several stacks each has a composite alarm of its own alarms, which that of the first stack names: an alarm and
+    what names it directly change in one stack, in CloudFormation's order, for CloudWatch deletes no alarm that a
+    composite alarm names.
 
     Attributes:
         alarms: name → alarm.
@@ -191,20 +213,25 @@ class Alarms(Construct):
         environment: str,
         alarms: Sequence[Alarm],
         runbooks: str,
-        topic: str,
+        topic: str | None,
+        part: int = 1,
+        further: Mapping[Severity, Sequence[str]] | None = None,
     ) -> None:
         """Make the alarms.
 
         ``runbooks``: URL of docs/operations.md. ``topic``: ARN of the topic that composite alarms notify, when they
-        fire and when they are over.
+        fire and when they are over; None in a further stack. ``part``: the stack's number. ``further``: composite
+        alarms of further stacks, which this stack's name too and which must be there when it is deployed.
         """
         super().__init__(scope, construct_id)
+        self._environment, self._part, self._topic = environment, part, topic
         self.alarms = {each.name: self._alarm(each, runbooks=runbooks) for each in alarms}
         self.composites: dict[Severity, cloudwatch.CfnCompositeAlarm] = {}
         for severity in SEVERITIES:
             names = [each.name for each in alarms if each.kind.severity == severity]
-            if names:
-                self.composites[severity] = self._composite(environment, severity, names=names, topic=topic)
+            others = [] if further is None else further.get(severity, [])
+            if names or others:
+                self.composites[severity] = self._composite(severity, names=names, others=others)
 
     def _alarm(self, alarm: Alarm, *, runbooks: str) -> cloudwatch.CfnAlarm:
         made = cloudwatch.CfnAlarm(
@@ -233,26 +260,32 @@ class Alarms(Construct):
         return made
 
     def _composite(
-        self, environment: str, severity: Severity, *, names: Sequence[str], topic: str
+        self, severity: Severity, *, names: Sequence[str], others: Sequence[str]
     ) -> cloudwatch.CfnCompositeAlarm:
-        """The alarm that notifies; more alarms than one can name are in parts, which have no action."""
+        """The alarm of all of a severity; of more alarms than one can name, groups are in between."""
         children: dict[str, cloudwatch.CfnAlarm | cloudwatch.CfnCompositeAlarm] = {
             name: self.alarms[name] for name in names
         }
-        if len(children) > MAXIMUM_CHILDREN:
-            every = list(children.items())
-            parts = [dict(every[start : start + MAXIMUM_CHILDREN]) for start in range(0, len(every), MAXIMUM_CHILDREN)]
+        whole = naming.composite_alarm(self._environment, severity=severity)
+        if not one_takes([*names, *others]):
             children = {}
-            for number, part in enumerate(parts, start=1):
-                name = f"{environment}-{severity}-{number}"
-                text = f"{environment}: part {number} of its {severity} alarms; {environment}-{severity} notifies."
-                children[name] = self._any_of(f"{severity}-{number}", name=name, description=text, children=part)
+            for number, group in enumerate(groups(names), start=1):
+                name = naming.composite_alarm(self._environment, severity=severity, part=self._part, group=number)
+                text = f"{self._environment}: part {number} of its {severity} alarms; {whole} notifies."
+                members = {each: self.alarms[each] for each in group}
+                children[name] = self._any_of(f"{severity}-{number}", name=name, description=text, children=members)
+        any_is_on = f"at least one {severity} alarm is in ALARM"
+        if self._part == 1:
+            description = f"{self._environment}: {any_is_on}; its description links its runbook."
+        else:
+            description = f"{self._environment}: {any_is_on} in this stack; {whole} notifies."
         return self._any_of(
             severity,
-            name=f"{environment}-{severity}",
-            description=f"{environment}: at least one {severity} alarm is in ALARM; its description links its runbook.",
+            name=naming.composite_alarm(self._environment, severity=severity, part=self._part),
+            description=description,
             children=children,
-            topic=topic,
+            others=others,
+            topic=self._topic,
         )
 
     def _any_of(
@@ -262,6 +295,7 @@ class Alarms(Construct):
         name: str,
         description: str,
         children: Mapping[str, cloudwatch.CfnAlarm | cloudwatch.CfnCompositeAlarm],
+        others: Sequence[str] = (),
         topic: str | None = None,
     ) -> cloudwatch.CfnCompositeAlarm:
         actions = None if topic is None else [topic]
@@ -270,7 +304,7 @@ class Alarms(Construct):
             construct_id,
             alarm_name=name,
             alarm_description=description,
-            alarm_rule=" OR ".join(f'ALARM("{child}")' for child in children),
+            alarm_rule=rule([*children, *others]),
             alarm_actions=actions,
             ok_actions=actions,
         )

@@ -31,9 +31,9 @@ if os.environ.get("CDK_VALIDATION") != "false":
 
 from tritonstack.cloudformation.limits import exceeded
 from tritonstack.config import Environment, load_environment, load_environments
+from tritonstack.deployed.physical_names import refuse_names_of_others
 from tritonstack.engines.order import all_served
 from tritonstack.errors import InputError, Problem, collecting, refuse
-from tritonstack.physical_names import refuse_names_of_others
 
 cdk_loaded.result()
 import aws_cdk as cdk

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -12,9 +13,10 @@ from constructs_lib.monitoring import Alarms, AtMaximumEvents, alarm_topic
 from constructs_lib.outputs import outputs_fit, publish_outputs, read_parameter
 from tritonstack import naming
 from tritonstack.config import AlarmSettings, Environment
-from tritonstack.monitoring.alarms import Alarm, build_alarms, endpoint_alarms, load_test_alarm
-from tritonstack.monitoring.dashboard import dashboard_body, dashboard_of, split
+from tritonstack.monitoring.alarms import SEVERITIES, Alarm, Severity, build_alarms, endpoint_alarms, load_test_alarm
+from tritonstack.monitoring.dashboard import dashboard_body, dashboards_of
 from tritonstack.monitoring.graphs import BuildProjects, Dashboard, variants_of
+from tritonstack.monitoring.parts import observed_parts
 
 if TYPE_CHECKING:
     from tritonstack.outputs.contract import ObservabilityFields
@@ -24,7 +26,7 @@ OTHER_OUTPUTS_BYTES = 1500
 
 
 def add_dashboard(stack: cdk.Stack, definition: Dashboard) -> None:
-    """Add a dashboard to a stack, with its name as an output."""
+    """Add a dashboard to a stack, with its name, which is fixed for people's bookmarks, as an output."""
     cloudwatch.CfnDashboard(
         Construct(stack, "Dashboard"),
         "Dashboard",
@@ -34,19 +36,59 @@ def add_dashboard(stack: cdk.Stack, definition: Dashboard) -> None:
     cdk.CfnOutput(stack, "DashboardName", value=definition.name, description="CloudWatch dashboard")
 
 
-class DashboardStack(cdk.Stack):
-    """A further dashboard of an environment with many endpoints: with the first, a template would be too large."""
+def add_endpoint_alarms(
+    stack: cdk.Stack, *, environment: Environment, settings: AlarmSettings, part: int
+) -> dict[str, list[Alarm]]:
+    """The alarms of the endpoints that a stack watches: endpoint's name in the environment → alarms.
 
-    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment, definition: Dashboard) -> None:
-        """Make the stack, whose id ends in the dashboard's number."""
+    The rules that some of them count are added to the stack. ``part``: the stack's number.
+    """
+    every = [variants_of(environment, each) for each in observed_parts(environment)[part - 1]]
+    scaled = [each for variants in every for each in variants if each.settings.scaling is not None]
+    rules = AtMaximumEvents(stack, "AtMaximum", variants=scaled).names if scaled else {}
+    found = {}
+    for variants in every:
+        endpoint = variants[0].settings
+        thresholds, own = endpoint.alarms or settings.thresholds, rules.get(variants[0].endpoint_name, {})
+        found[endpoint.name] = list(endpoint_alarms(variants, thresholds, at_maximum_rules=own, part=part))
+    return found
+
+
+class FurtherObservabilityStack(cdk.Stack):
+    """Dashboard and alarms of further endpoints, where there are many: one template would be too large.
+
+    Attributes:
+        composites: severity → name of the composite alarm of this stack's alarms; that of the first stack notifies.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment, part: int) -> None:
+        """Make the stack. ``part``: its number, from 2."""
         name = environment.environment
         super().__init__(
             scope,
             construct_id,
             stack_name=naming.stack_name(environment=name, part=construct_id),
-            description=f"Further dashboard of {name}",
+            description=f"Dashboard and alarms of further endpoints of {name}",
         )
-        add_dashboard(self, definition)
+        self.composites: dict[Severity, str] = {}
+        if environment.dashboard:
+            add_dashboard(self, dashboards_of(environment, projects=None)[part - 1])
+        if environment.alarms is not None:
+            settings = environment.alarms
+            of_endpoints = add_endpoint_alarms(self, environment=environment, settings=settings, part=part)
+            alarms = [each for of_one in of_endpoints.values() for each in of_one]
+            made = Alarms(
+                self,
+                "Alarms",
+                environment=name,
+                alarms=alarms,
+                runbooks=settings.runbooks,
+                topic=None,
+                part=part,
+            )
+            self.composites = {
+                severity: naming.composite_alarm(name, severity=severity, part=part) for severity in made.composites
+            }
 
 
 class ObservabilityStack(cdk.Stack):
@@ -61,11 +103,13 @@ class ObservabilityStack(cdk.Stack):
         builds: bool,
         engines: bool,
         load_tests: bool = False,
+        further: Sequence[FurtherObservabilityStack] = (),
     ) -> None:
         """Make the stack.
 
         ``builds``, ``engines``: whether there is a builds stack, and in it a project for engines. ``load_tests``:
-        whether a load-test stack tests single models.
+        whether a load-test stack tests single models. ``further``: the stacks that watch the other endpoints, deployed
+        before this one.
         """
         super().__init__(
             scope,
@@ -76,6 +120,9 @@ class ObservabilityStack(cdk.Stack):
         self._environment = environment
         self._projects = self._read_projects(engines=engines) if builds else None
         self._load_tests = load_tests
+        self._further = further
+        for each in further:
+            self.add_stack_dependency(each)  # so that it is deployed with this one, by this one's name alone
         outputs: ObservabilityFields = {
             "dashboard": None,
             "alarm_topic_arn": None,
@@ -84,16 +131,12 @@ class ObservabilityStack(cdk.Stack):
             "build_alarms": None,
         }
         if environment.dashboard:
-            outputs["dashboard"] = self._dashboard(environment)
+            definition, *_others = dashboards_of(environment, projects=self._projects)
+            add_dashboard(self, definition)
+            outputs["dashboard"] = definition.name
         if environment.alarms is not None:
             self._alarms(environment.alarms, outputs)
         publish_outputs(self, environment=environment, kind="observability", outputs=outputs)
-
-    def _dashboard(self, environment: Environment) -> str:
-        """A dashboard with a fixed name, which people bookmark; its name."""
-        definition, *_others = split(dashboard_of(environment, projects=self._projects))
-        add_dashboard(self, definition)
-        return definition.name
 
     def _alarms(self, settings: AlarmSettings, outputs: ObservabilityFields) -> None:
         name = self._environment.environment
@@ -101,7 +144,8 @@ class ObservabilityStack(cdk.Stack):
         scope = Construct(self, "Topic")
         topic = alarm_topic(scope, environment=name, key_arn=key_arn, email=settings.email)
         cdk.CfnOutput(self, "AlarmTopicArn", value=topic.ref, description="SNS topic that alarms notify")
-        of_endpoints, of_builds = self._endpoint_alarms(settings), self._build_alarms()
+        of_endpoints = add_endpoint_alarms(self, environment=self._environment, settings=settings, part=1)
+        of_builds = self._build_alarms()
         alarms = Alarms(
             self,
             "Alarms",
@@ -113,26 +157,19 @@ class ObservabilityStack(cdk.Stack):
             ),
             runbooks=settings.runbooks,
             topic=topic.ref,
+            further={
+                severity: [each.composites[severity] for each in self._further if severity in each.composites]
+                for severity in SEVERITIES
+            },
         )
         for composite in alarms.composites.values():
             composite.node.add_dependency(scope)  # its first message would be refused before the topic has its policy
         outputs["alarm_topic_arn"] = topic.ref
         outputs["composite_alarms"] = {severity: f"{name}-{severity}" for severity in alarms.composites}
         names = {endpoint: [each.name for each in of_one] for endpoint, of_one in of_endpoints.items()}
-        if outputs_fit(names, spare=OTHER_OUTPUTS_BYTES):
+        # With further stacks the map would lack their endpoints, which would be told as endpoints without alarms.
+        if not self._further and outputs_fit(names, spare=OTHER_OUTPUTS_BYTES):
             outputs["endpoint_alarms"], outputs["build_alarms"] = names, [each.name for each in of_builds]
-
-    def _endpoint_alarms(self, settings: AlarmSettings) -> dict[str, list[Alarm]]:
-        """Endpoint's name in the environment → its alarms."""
-        every = [variants_of(self._environment, each) for each in self._environment.endpoints]
-        scaled = [each for variants in every for each in variants if each.settings.scaling is not None]
-        rules = AtMaximumEvents(self, "AtMaximum", variants=scaled).names if scaled else {}
-        found = {}
-        for variants in every:
-            endpoint = variants[0].settings
-            thresholds, own = endpoint.alarms or settings.thresholds, rules.get(variants[0].endpoint_name, {})
-            found[endpoint.name] = list(endpoint_alarms(variants, thresholds, at_maximum_rules=own))
-        return found
 
     def _build_alarms(self) -> list[Alarm]:
         if self._projects is None:

@@ -11,7 +11,7 @@ from constructs import Construct
 from constructs_lib.permission import apply_house_rules, tag_all
 from tritonstack import naming
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
-from tritonstack.monitoring.dashboard import further_dashboards
+from tritonstack.monitoring.parts import observed_parts
 
 from .artifacts import ArtifactsStack
 from .serving import ServingStack
@@ -142,9 +142,13 @@ class EnvironmentStage(cdk.Stage):
     def _observability(self, environment: Environment) -> ObservabilityStack | None:
         if not environment.watched:
             return None
-        from .observability import DashboardStack, ObservabilityStack  # noqa: PLC0415 - as the builds stack's types
+        from .observability import FurtherObservabilityStack, ObservabilityStack  # noqa: PLC0415 - as the builds stack's types
 
         single_models_tests = None if self.load_test is None or self.load_test.machine is None else self.load_test
+        further = [
+            FurtherObservabilityStack(self, naming.observability_part(number), environment=environment, part=number)
+            for number in range(2, len(observed_parts(environment)) + 1)
+        ]
         stack = ObservabilityStack(
             self,
             "observability",
@@ -152,14 +156,14 @@ class EnvironmentStage(cdk.Stage):
             builds=self.builds is not None,
             engines=self.builds is not None and self.builds.engines is not None,
             load_tests=single_models_tests is not None,
+            further=further,
         )
         for watched in (self.artifacts, self.builds, single_models_tests, *self.serving.values()):
             if watched is not None:
                 stack.add_stack_dependency(watched)
-        for number, definition in enumerate(further_dashboards(environment), start=2):
-            part = naming.observability_part(number)
-            further = DashboardStack(self, part, environment=environment, definition=definition)
-            stack.add_stack_dependency(further)  # so that it is deployed with the stack, by that stack's name alone
+        for number, each in enumerate(further, start=2):
+            for endpoint in observed_parts(environment)[number - 1]:
+                each.add_stack_dependency(self.serving[endpoint.name])
         return stack
 
 

@@ -185,6 +185,12 @@ def observability_part(number: int) -> str:
     return OBSERVABILITY + (f"-{number}" if number > 1 else "")
 
 
+def composite_alarm(environment: str, *, severity: str, part: int = 1, group: int | None = None) -> str:
+    """The composite alarm of a severity: the one that notifies, that of a later observability stack, or a group."""
+    name = f"{environment}-{severity}" + (f"-{observability_part(part)}" if part > 1 else "")
+    return name if group is None else f"{name}-{group}"
+
+
 def outputs_parameter(*, environment: str, stack: str = "") -> str:
     """The SSM parameter with the outputs of a stack (``artifacts``, ``serving-digits``); "": the path."""
     return f"{parameter_prefix(environment)}_outputs/{stack}"

@@ -15,8 +15,8 @@ from tests.constructs_lib.templates import of_type, template_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, new_stage
 from tests.stacks.everything import stacks_of
 from tritonstack.cloudformation.limits import exceeded
+from tritonstack.deployed.physical_names import physical_names
 from tritonstack.deployed.stacks import parts_of
-from tritonstack.physical_names import physical_names
 
 WATCHED: dict[str, Any] = {"dashboard": True, "alarms": {}}
 
@@ -63,8 +63,76 @@ def test_the_further_stacks_come_with_the_first_and_belong_to_the_environment(la
     assert {"dev-observability-2", "tritonstack-dev", "tritonstack-dev-2"} <= names
 
 
-def test_few_endpoints_keep_their_one_dashboard() -> None:
-    assert list(observing(watched(15))) == ["dev-observability"]
+def alarms_of(template: dict[str, Any], kind: str = "Alarm") -> dict[str, dict[str, Any]]:
+    """Name → properties of alarms."""
+    found = of_type(template, f"AWS::CloudWatch::{kind}").values()
+    return {each["Properties"]["AlarmName"]: each["Properties"] for each in found}
+
+
+def named_in(rule: str) -> list[str]:
+    """The alarms that a composite alarm names."""
+    return [part.split('"')[1] for part in rule.split(" OR ")]
+
+
+def test_alarms_are_in_the_stack_of_their_dashboard_and_one_of_each_severity_tells(large: EnvironmentStage) -> None:
+    templates = observing(large)
+    metric: dict[str, dict[str, Any]] = {}
+    composite: dict[str, dict[str, Any]] = {}
+    for template in templates.values():
+        own = alarms_of(template)
+        metric |= own
+        composite |= alarms_of(template, "CompositeAlarm")
+        [dashboard] = of_type(template, "AWS::CloudWatch::Dashboard").values()
+        body = dashboard["Properties"]["DashboardBody"]
+        for name, each in alarms_of(template, "CompositeAlarm").items():
+            elsewhere = set(named_in(each["AlarmRule"])) - set(own)
+            tells = "observability" not in name
+            assert elsewhere == ({f"{name}-observability-2"} if tells else set())
+            assert ("AlarmActions" in each) == tells
+        for name in own:
+            assert f"## {'-'.join(name.split('-')[:2])}:" in body
+    told = [child for name in ("dev-critical", "dev-warning") for child in named_in(composite[name]["AlarmRule"])]
+    of_second = [name for name in told if name in composite]
+    told += [child for name in of_second for child in named_in(composite[name]["AlarmRule"])]
+    assert sorted(set(told) - set(of_second)) == sorted(metric), "every alarm notifies"
+    assert {name.split("-")[1] for name in metric} == {f"e{number}" for number in range(28)}
+
+
+def test_no_alarm_of_one_stack_has_the_name_of_one_in_another_wherever_its_endpoint_moves() -> None:
+    """CloudFormation refuses a name that another stack has; which endpoints are in a stack follows their order."""
+    names = [f"e{number}" for number in range(16)]
+    by_stack: dict[str, set[str]] = {}
+    for order in (names, names[::-1]):
+        stage = new_stage(environment(*({**DIGITS, "name": name} for name in order), **WATCHED))
+        for stack, template in observing(stage).items():
+            by_stack.setdefault(stack, set()).update(alarms_of(template), alarms_of(template, "CompositeAlarm"))
+    first, second = by_stack.values()
+    assert len(by_stack) == 2
+    assert not first & second
+
+
+def test_the_sixteenth_endpoint_moves_no_alarm_and_no_dashboard() -> None:
+    """Of the first stack only the composite alarms change, and names that a parameter no longer holds."""
+    before, after = (observing(watched(count)) for count in (15, 16))
+    assert list(before) == ["dev-observability"]
+    assert set(after) == {"dev-observability", "dev-observability-2"}
+    changed = {
+        each["Type"]
+        for name, each in after["dev-observability"]["Resources"].items()
+        if before["dev-observability"]["Resources"].get(name) != each
+    }
+    assert after["dev-observability"]["Resources"].keys() == before["dev-observability"]["Resources"].keys()
+    assert changed <= {"AWS::CloudWatch::CompositeAlarm", "AWS::SSM::Parameter"}
+
+
+def test_alarms_without_dashboards_are_split_too_and_every_name_is_compared() -> None:
+    settings = environment(*({**DIGITS, "name": f"e{number}"} for number in range(31)), alarms={})
+    templates = observing(new_stage(settings))
+    assert set(templates) == {"dev-observability", "dev-observability-2", "dev-observability-3"}
+    compared = {each.name for each in physical_names(settings)}
+    for stack, template in templates.items():
+        assert {stack, *alarms_of(template), *alarms_of(template, "CompositeAlarm")} <= compared
+        assert not of_type(template, "AWS::CloudWatch::Dashboard")
 
 
 RULE = " OR ".join(["ALARM(a)"] * 101)

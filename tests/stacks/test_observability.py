@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 
+from constructs_lib.monitoring import Alarms
 from stacks.observability import ObservabilityStack
 from tests.constructs_lib.templates import flat, new_app, of_type, only, properties, template_of
 from tests.engines.engine_environments import A10G
 from tests.monitoring.settings_of import SCALING
 from tests.stacks.engine_stages import engine_stage
 from tests.stacks.environments import DIGITS, SINGLE, environment, stage
+from tritonstack.config import Thresholds
+from tritonstack.monitoring.alarms import endpoint_alarms
+from tritonstack.monitoring.graphs import variants_of
 
 SCALED = {**DIGITS, "scaling": SCALING}
 EVERYTHING: dict[str, Any] = {
@@ -96,19 +101,37 @@ def test_each_severity_has_one_composite_alarm_of_all_its_alarms_and_only_they_t
     assert 'ALARM("dev-digits-server-errors")' in composites["dev-critical"]["Properties"]["AlarmRule"]
 
 
-def test_more_alarms_than_a_composite_alarm_can_name_are_told_in_parts_by_the_one_that_tells() -> None:
-    settings = environment(*({**DIGITS, "name": f"e{number}"} for number in range(40)), alarms={})
-    stack = ObservabilityStack(new_app(), "observability", environment=settings, builds=False, engines=False)
-    template = template_of(stack)
-    rules = {
-        each["Properties"]["AlarmName"]: each["Properties"]
-        for each in of_type(template, "AWS::CloudWatch::CompositeAlarm").values()
-    }
-    assert rules.keys() == {"dev-critical", "dev-warning", "dev-warning-1", "dev-warning-2"}
-    assert rules["dev-warning"]["AlarmRule"] == 'ALARM("dev-warning-1") OR ALARM("dev-warning-2")'
-    assert {name for name, each in rules.items() if "AlarmActions" in each} == {"dev-critical", "dev-warning"}
-    named = [child for name in ("dev-critical", "dev-warning-1", "dev-warning-2") for child in children(rules[name])]
-    assert sorted(named) == sorted(alarms(template))
+def composites_of(stack: cdk.Stack) -> dict[str, dict[str, Any]]:
+    """Name → properties of the composite alarms of a stack."""
+    found = of_type(template_of(stack), "AWS::CloudWatch::CompositeAlarm").values()
+    return {each["Properties"]["AlarmName"]: each["Properties"] for each in found}
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "parts"),
+    [(100, 80, 1), (101, 80, 2), (100, 89, 1), (100, 90, 2)],
+    ids=["100 children", "101 children", "a rule of 10,196 characters", "a rule of 10,296 characters"],
+)
+def test_more_alarms_than_a_composite_alarm_can_name_are_told_in_parts_by_the_one_that_tells(
+    count: int, length: int, parts: int
+) -> None:
+    """A child takes 13 characters of the rule besides its name: ``ALARM("…")``, and `` OR `` before all but one."""
+    settings = environment(DIGITS)
+    variants = variants_of(settings, settings.endpoints[0])
+    [first, *_others] = endpoint_alarms(variants, Thresholds(), at_maximum_rules={})
+    suffix = f"-{first.kind.anchor}"
+    subjects = [f"{number:03}".ljust(length - len(suffix), "x") for number in range(count)]
+    made = [dataclasses.replace(first, subject=each) for each in subjects]
+    stack = cdk.Stack(new_app(), "observability")
+    Alarms(stack, "Alarms", environment="dev", alarms=made, runbooks="https://git.example.com", topic="arn:topic")
+    rules = composites_of(stack)
+    severity = f"dev-{first.kind.severity}"
+    numbered = [f"{severity}-{number}" for number in range(1, parts + 1)] if parts > 1 else []
+    assert rules.keys() == {severity, *numbered}
+    assert children(rules[severity]) == (numbered or [each.name for each in made])
+    assert [name for name, each in rules.items() if "AlarmActions" in each] == [severity]
+    named = [child for name in numbered or [severity] for child in children(rules[name])]
+    assert named == [each.name for each in made]
     assert max(len(children(each)) for each in rules.values()) <= 100
     assert max(len(each["AlarmRule"]) for each in rules.values()) <= 10240, "API reference, PutCompositeAlarm"
 

@@ -41,6 +41,16 @@ def _data() -> dict[str, Any]:
     return read
 
 
+def allowed(limit: str) -> int:
+    """How much of something AWS allows; ``limit``: a key of ``limits`` in the data."""
+    return int(_data()["limits"][limit]["allowed"])
+
+
+def children_of(rule: str) -> int:
+    """How many alarms the rule of a composite alarm names."""
+    return len(_CHILD.findall(rule))
+
+
 def exceeded(template: Mapping[str, Any], *, size: int, stack: str) -> tuple[Exceeded, ...]:
     """Every limit that a template exceeds. ``size``: its bytes as it is sent. ``stack``: the stack's name."""
     sources, limits = _data()["sources"], _data()["limits"]
@@ -76,7 +86,7 @@ def _measured(template: Mapping[str, Any], *, size: int, stack: str) -> Iterator
                 yield "actions of an alarm", name, len(properties.get("AlarmActions", ()))
             case "AWS::CloudWatch::CompositeAlarm":
                 rule = _text(properties.get("AlarmRule", ""))
-                yield "children of a composite alarm", name, len(_CHILD.findall(rule))
+                yield "children of a composite alarm", name, children_of(rule)
                 yield "characters of an alarm rule", name, len(rule)
             case "AWS::IAM::Policy":
                 for role in properties.get("Roles", ()):

@@ -11,7 +11,7 @@ from typing import Any
 from tritonstack import naming
 from tritonstack.config import Environment, engines_built_on_deploy
 from tritonstack.errors import InputError
-from tritonstack.monitoring.dashboard import further_dashboards
+from tritonstack.monitoring.parts import observed_parts
 from tritonstack.read_only_aws import ReadOnlyCalls
 
 _OBSERVABILITY = re.compile(rf"{naming.OBSERVABILITY}(-[0-9]+)?")
@@ -154,8 +154,7 @@ def parts_of(settings: Environment) -> tuple[str, ...]:
         *([naming.NETWORK] if settings.network is not None else []),
         *(naming.serving_part(endpoint.name) for endpoint in settings.endpoints),
         *([naming.LOAD_TEST] if settings.tested_endpoints else []),
-        *([naming.OBSERVABILITY] if settings.watched else []),
-        *(naming.observability_part(number) for number, _ in enumerate(further_dashboards(settings), start=2)),
+        *(naming.observability_part(number) for number, _ in enumerate(observed_parts(settings), start=1)),
     )
 
 
@@ -178,7 +177,7 @@ def why_left(stack: DeployedStack, *, file: str) -> str:
     if stack.endpoint:
         return f"{file} has no endpoint {stack.endpoint}"
     if stack.kind == naming.OBSERVABILITY != stack.part:
-        return f"the endpoints of {file} have fewer dashboards"
+        return f"{file} has fewer endpoints, which fewer stacks watch"
     reasons = {
         naming.OBSERVABILITY: f"{file} has neither `dashboard` nor `alarms`, or no endpoint",
         naming.LOAD_TEST: f"{file} has no `load_test`, or no endpoint that it tests",

@@ -56,6 +56,15 @@ class AlarmKind(Enum):
         return re.sub(r"[^a-z0-9-]", "", self.heading.lower().replace(" ", "-"))
 
 
+def alarm_name(subject: str, kind: AlarmKind, *, part: int = 1) -> str:
+    """An alarm's physical name. ``part``: the observability stack; those after the first end names in their number.
+
+    So an alarm that moves to another stack has another name there. With one name the new stack would be refused
+    ("already exists") until the old one is updated, and the old one's deletion would take the new alarm along.
+    """
+    return f"{subject}-{kind.anchor}" + (f"-{part}" if part > 1 else "")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
     """One alarm."""
@@ -70,11 +79,12 @@ class Alarm:
     periods: int = 1  # evaluation periods
     needed: int = 1  # datapoints to alarm
     missing: MissingData  # what a period without data counts as
+    part: int = 1  # the observability stack that has it
 
     @property
     def name(self) -> str:
         """The alarm's physical name: ``prod-digits-server-errors``."""
-        return f"{self.subject}-{self.kind.anchor}"
+        return alarm_name(self.subject, self.kind, part=self.part)
 
     def description(self, *, runbooks: str) -> str:
         """Subject, condition, and the link to the runbook."""
@@ -82,7 +92,7 @@ class Alarm:
 
 
 def endpoint_alarms(
-    variants: Sequence[Variant], thresholds: Thresholds, *, at_maximum_rules: Mapping[str, str]
+    variants: Sequence[Variant], thresholds: Thresholds, *, at_maximum_rules: Mapping[str, str], part: int = 1
 ) -> Iterator[Alarm]:
     """The alarms of one endpoint that have data in its mode.
 
@@ -90,12 +100,15 @@ def endpoint_alarms(
         variants: the endpoint's.
         thresholds: of this endpoint.
         at_maximum_rules: variant's name → the rule that matches its scaling event at the maximum; none without scaling.
+        part: the observability stack that has them.
     """
     for variant in variants:
         rule = at_maximum_rules.get(variant.settings.variant_name)
-        yield from _variant_alarms(variant, thresholds, at_maximum_rule=rule)
+        for alarm in _variant_alarms(variant, thresholds, at_maximum_rule=rule):
+            yield replace(alarm, part=part)
     if thresholds.budget_usd_per_hour is not None:
-        yield from _over_budget(variants, budget=thresholds.budget_usd_per_hour)
+        for alarm in _over_budget(variants, budget=thresholds.budget_usd_per_hour):
+            yield replace(alarm, part=part)
 
 
 def _variant_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule: str | None) -> Iterator[Alarm]:

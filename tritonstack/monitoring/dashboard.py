@@ -23,6 +23,7 @@ from tritonstack.monitoring.graphs import (
     variants_of,
 )
 from tritonstack.monitoring.metric import Series
+from tritonstack.monitoring.parts import observed_parts
 
 BUILDS = "builds of the environment"
 """The key of that section; no endpoint's name has a space."""
@@ -42,34 +43,19 @@ def dashboard_of(environment: Environment, *, projects: BuildProjects | None) ->
     )
 
 
-ENDPOINTS_OF_A_DASHBOARD = 15
-"""Variants, each with a section of up to 18 widgets: far enough from CloudWatch's 500 widgets, and a page to read."""
-
-
-def split(dashboard: Dashboard) -> tuple[Dashboard, ...]:
-    """The dashboards that CloudWatch gets: one, or several where there are many endpoints.
-
-    The first has the builds, and the name of the whole; an endpoint's variants stay together.
-    """
-    endpoints: dict[str, list[Section]] = {}
-    for section in dashboard.sections:
-        if section.key != BUILDS:
-            endpoints.setdefault(section.key.partition(".")[0], []).append(section)
-    parts: list[list[Section]] = [[]]
-    for variants in endpoints.values():
-        if len(parts[-1]) + len(variants) > ENDPOINTS_OF_A_DASHBOARD:
-            parts.append([])
-        parts[-1].extend(variants)
-    parts[0].extend(each for each in dashboard.sections if each.key == BUILDS)
-    return tuple(
-        replace(dashboard, name=dashboard.name if part == 1 else f"{dashboard.name}-{part}", sections=tuple(sections))
-        for part, sections in enumerate(parts, start=1)
-    )
-
-
-def further_dashboards(environment: Environment) -> tuple[Dashboard, ...]:
-    """The dashboards besides the first, each in a stack of its own; none of an environment with few endpoints."""
-    return split(dashboard_of(environment, projects=None))[1:] if environment.dashboard else ()
+def dashboards_of(environment: Environment, *, projects: BuildProjects | None) -> tuple[Dashboard, ...]:
+    """The same as CloudWatch gets it: a dashboard for each observability stack, the builds on the first."""
+    whole = dashboard_of(environment, projects=projects)
+    sections = {each.key: each for each in whole.sections}
+    found = []
+    for number, endpoints in enumerate(observed_parts(environment), start=1):
+        variants = (each for endpoint in endpoints for each in variants_of(environment, endpoint))
+        keys = [f"{each.settings.name}{each.label}" for each in variants]
+        if number == 1 and BUILDS in sections:
+            keys.append(BUILDS)
+        name = naming.dashboard(environment.environment, part=number)
+        found.append(replace(whole, name=name, sections=tuple(sections[key] for key in keys)))
+    return tuple(found)
 
 
 def _endpoint_section(variant: Variant) -> Section:

@@ -9,6 +9,7 @@ from typing import Any
 from ministack.core.arn import ArnParseError, parse_arn
 from ministack.services import cloudwatch
 
+from tritonstack.cloudformation.limits import allowed, children_of
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import alarm_evaluator, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import INSUFFICIENT_DATA
@@ -134,9 +135,20 @@ def put_metric_alarm(request: Request) -> None:
         }
 
 
+def _size_of_rule(rule: str) -> Iterator[str]:
+    """The limits of limits.json, with their source: AlarmRule's length, and the alarms that a rule may name."""
+    length, children = allowed("characters of an alarm rule"), allowed("children of a composite alarm")
+    if len(rule) > length:
+        constraint = f"Member must have length less than or equal to {length}"
+        yield f"Value at 'alarmRule' failed to satisfy constraint: {constraint}"
+    named = children_of(rule)
+    if named > children:
+        yield f"AlarmRule must not name more than {children} alarms, it names {named}"
+
+
 def put_composite_alarm(request: Request) -> dict[str, Any]:
     """PutCompositeAlarm: its rule, whose alarms must exist, is evaluated at once."""
-    _refuse("PutCompositeAlarm", list(_common(request)))
+    _refuse("PutCompositeAlarm", [*_common(request), *_size_of_rule(request["AlarmRule"])])
     return _by_ministack(cloudwatch._put_composite_alarm, request)
 
 

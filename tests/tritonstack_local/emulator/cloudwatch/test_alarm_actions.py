@@ -100,6 +100,19 @@ def family(watching: Watching) -> Family:
 
 
 @pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (" OR ".join(["ALARM({0})"] * 101), "more than 100 alarms, it names 101"),
+        ("ALARM({0})".ljust(10_300), "length less than or equal to 10240"),
+    ],
+)
+def test_a_rule_over_cloudwatch_s_limits_is_refused(family: Family, rule: str, sentence: str) -> None:
+    """API reference, PutCompositeAlarm: AlarmRule."""
+    with pytest.raises(ClientError, match=sentence):
+        family.put(rule)
+
+
+@pytest.mark.parametrize(
     ("rule", "firing"),
     [
         ("(ALARM({0}) OR INSUFFICIENT_DATA({0})) AND OK({1})", [("ALARM", "OK")]),

@@ -11,8 +11,8 @@ from tests.config.environment_file import write_environment
 from tests.constructs_lib.templates import template_of
 from tests.stacks.everything import everything, everything_served, stacks_of
 from tritonstack.config import load_environment
+from tritonstack.deployed.physical_names import physical_names, refuse_names_of_others
 from tritonstack.errors import InputError
-from tritonstack.physical_names import physical_names, refuse_names_of_others
 
 
 def written(folder: Path, environments: dict[str, dict[str, str]]) -> None:

@@ -15,9 +15,9 @@ from tritonstack import naming
 from tritonstack.config import Environment, load_environment
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.errors import InputError, Location, Problem, refuse
-from tritonstack.monitoring.alarms import SEVERITIES, AlarmKind
-from tritonstack.monitoring.dashboard import further_dashboards
+from tritonstack.monitoring.alarms import SEVERITIES, AlarmKind, alarm_name
 from tritonstack.monitoring.graphs import variants_of
+from tritonstack.monitoring.parts import observed_parts
 
 _OF_ENDPOINTS = tuple(
     each for each in AlarmKind if each not in (AlarmKind.BUILD_FAILED, AlarmKind.UNDELIVERED, AlarmKind.NOT_CLEANED_UP)
@@ -41,6 +41,8 @@ def physical_names(environment: Environment) -> Iterator[PhysicalName]:
     Names below a path that is the environment's own (SSM parameters, log groups of builds) are no such.
     """
     name = environment.environment
+    observed = observed_parts(environment)
+    parts = {each.name: number for number, endpoints in enumerate(observed, start=1) for each in endpoints}
     for index, endpoint in enumerate(environment.endpoints):
         place, of = ("endpoints", index, "name"), f"endpoint {endpoint.name}"
         full = endpoint.sagemaker_name(name)
@@ -48,22 +50,27 @@ def physical_names(environment: Environment) -> Iterator[PhysicalName]:
         yield PhysicalName(kind="SageMaker endpoint", name=full, of=of, location=place)
         yield PhysicalName(kind="CloudFormation stack", name=stack, of=of, location=place)
         if environment.alarms is not None:
+            part = parts[endpoint.name]
             subjects = dict.fromkeys((full, *(each.subject for each in variants_of(environment, endpoint))))
             for subject in subjects:
                 for kind in _OF_ENDPOINTS:
-                    alarm = f"{subject}-{kind.anchor}"
+                    alarm = alarm_name(subject, kind, part=part)
                     yield PhysicalName(kind="CloudWatch alarm", name=alarm, of=of, location=place)
     yield from _names_of_stacks(environment)
-    if environment.dashboard:
-        for number in range(1, len(further_dashboards(environment)) + 2):
+    for number, _ in enumerate(observed, start=1):
+        part_name = naming.observability_part(number)
+        stack = naming.stack_name(environment=name, part=part_name)
+        yield PhysicalName(kind="CloudFormation stack", name=stack, of=f"stack {part_name}")
+        if environment.dashboard:
             dashboard = naming.dashboard(name, part=number)
             yield PhysicalName(kind="CloudWatch dashboard", name=dashboard, of="dashboard", in_every_region=True)
-            if number > 1:
-                stack = naming.stack_name(environment=name, part=naming.observability_part(number))
-                yield PhysicalName(kind="CloudFormation stack", name=stack, of="dashboard")
+        if environment.alarms is not None:
+            for severity in SEVERITIES:
+                composite = naming.composite_alarm(name, severity=severity, part=number)
+                yield PhysicalName(kind="CloudWatch alarm", name=composite, of="alarms")
     if environment.alarms is not None:
         yield PhysicalName(kind="SNS topic", name=f"{name}-alarms", of="alarms")
-        kinds = (*SEVERITIES, AlarmKind.UNDELIVERED.anchor, AlarmKind.NOT_CLEANED_UP.anchor)
+        kinds = (AlarmKind.UNDELIVERED.anchor, AlarmKind.NOT_CLEANED_UP.anchor)
         built = (f"{what}-{AlarmKind.BUILD_FAILED.anchor}" for what in ("archives", "engines"))
         for each in (*kinds, *built):
             yield PhysicalName(kind="CloudWatch alarm", name=f"{name}-{each}", of="alarms")
@@ -76,7 +83,6 @@ def _names_of_stacks(environment: Environment) -> Iterator[PhysicalName]:
         "network": environment.network is not None,
         "builds": bool(environment.endpoints) and environment.builds.on_deploy is not False,
         "load-test": environment.load_test is not None,
-        "observability": environment.watched,
         "pipeline-access": True,  # whether there is a pipeline is decided in another file
     }
     for stack, made in has.items():
