@@ -127,7 +127,7 @@ def test_a_field_with_a_bound_of_its_own_has_one_that_aws_takes() -> None:
     }
 
 
-@pytest.mark.parametrize("text", [".inf", "-.inf", ".nan", "1.0e+26", "1" + "0" * 26, "0x" + "f" * 5000])
+@pytest.mark.parametrize("text", [".inf", "-.inf", ".nan", "1.0e+26", "1" + "0" * 26, "0x" + "f" * 900])
 def test_a_count_that_is_no_count_is_refused_with_its_field(text: str, tmp_path: Path) -> None:
     scaling = f"scaling: {{minimum: 1, maximum: {text}, concurrency: {text}}}"
     fields = {problem.field for problem in problems_of(tmp_path, endpoint=scaling)}

@@ -156,7 +156,7 @@ def test_errors_reach_tritonclient_as_its_own(client: InferenceServerClient, dep
     assert (status, "digits-ensemble" in words) == ("404", True)
     assert refused(lambda: client.infer("digits/digits-onnx", pixels(array), model_version="7"))[0] == "404"
     assert refused(lambda: client.get_inference_statistics("digits/digits-onnx"))[0] == "501"
-    large = np.zeros((2_000_000, 1), np.float32)
+    large = np.zeros((7_000_000, 1), np.float32)
     given = InferInput("x", list(large.shape), "FP32")
     given.set_data_from_numpy(large)
-    assert refused(lambda: client.infer("fits", [given]))[0] == "413", "8 MB, and this InvokeEndpoint takes 6"
+    assert refused(lambda: client.infer("fits", [given]))[0] == "413", "28 MB, and this InvokeEndpoint takes 25"
