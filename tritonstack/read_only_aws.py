@@ -23,6 +23,7 @@ _OPERATIONS = {
     "iam": "GetRole SimulatePrincipalPolicy",
     "kms": "DescribeKey GetKeyPolicy",
     "pricing": "GetProducts",
+    "s3": "HeadBucket",
     "sagemaker": "DescribeEndpoint DescribeEndpointConfig DescribeModel ListEndpoints ListTags",
     "service-quotas": "ListAWSDefaultServiceQuotas ListServiceQuotas",
     "ssm": "GetParameter",
@@ -32,7 +33,7 @@ ACTIONS: dict[tuple[str, str], str] = {
     (service, operation): f"{service.replace('service-quotas', 'servicequotas')}:{operation}"
     for service, operations in _OPERATIONS.items()
     for operation in operations.split()
-}
+} | {("s3", "HeadBucket"): "s3:ListBucket"}
 """(botocore's service, operation) → IAM action (Service Authorization Reference)."""
 
 

@@ -91,14 +91,15 @@ def move(ssm: SSMClient, operation: Operation, name: str, value: str, descriptio
     try:
         operation.require()
     except SupersededError:
-        take_back(ssm, name, description=description)
+        take_back(ssm, name, description=description, once=operation.prevails())
         raise
 
 
-def take_back(ssm: SSMClient, name: str, *, description: str) -> None:
+def take_back(ssm: SSMClient, name: str, *, description: str, once: bool) -> None:
     """Restore the version before the move that ``description`` notes, if the newest version is of that move.
 
-    Two runs of one event may have written the record. Where no version is before theirs, the parameter is deleted.
+    Two runs of one event may have written the record; where the other one's move is in force (``once``), only this
+    run's version is taken back. Where no version is before theirs, the parameter is deleted.
     """
 
     def move_of(note: Note) -> Note:
@@ -109,6 +110,10 @@ def take_back(ssm: SSMClient, name: str, *, description: str) -> None:
     older = list(dropwhile(lambda version: move_of(version[0]) == ours, versions))
     if len(older) == len(versions):
         return
+    if once:
+        older = versions[1:]
+        if older and older[0][1] == ours["digest"]:
+            return
     print(json.dumps({"taken back": name}))
     if not older:
         ssm.delete_parameters(Names=[name])
@@ -122,6 +127,8 @@ def take_back(ssm: SSMClient, name: str, *, description: str) -> None:
 def remove(ssm: SSMClient, operation: Operation, *, path: str, models: Iterable[str], platform: str) -> None:
     """Delete records while CloudFormation waits for the event, as ``move``: they are written again where it does not.
 
+    Not where another run of the event has deleted them, and the set without them is in force.
+
     ``platform``: for the notes of those.
     """
     values = values_of(ssm, path, models)
@@ -132,6 +139,8 @@ def remove(ssm: SSMClient, operation: Operation, *, path: str, models: Iterable[
     try:
         operation.require()
     except SupersededError:
+        if operation.prevails():
+            raise
         for model in sorted(values.keys() - values_of(ssm, path, values).keys()):
             note = {"before": None, "platform": platform, "writer": "restored", "digest": values[model]}
             put(ssm, path + model, values[model], json.dumps(note, separators=(",", ":")))

@@ -102,6 +102,11 @@ class Operation:
                 begun = each
         return {}
 
+    def prevails(self) -> bool:
+        """Whether what the event asks for is in force although it is over: another run of it carried it out."""
+        found = self.in_force()
+        return bool(found) and _agrees(self._event["ResourceProperties"], found)
+
     def _find(self) -> tuple[Event, str] | None:
         """The resource's newest event and the status of the stack that it came under; None where it is not ours."""
         events, newest = self._events(), ""

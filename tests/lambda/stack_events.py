@@ -16,7 +16,7 @@ STATUSES = {"Create": "CREATE_IN_PROGRESS", "Update": "UPDATE_IN_PROGRESS", "Del
 
 @dataclass
 class StackEvents:
-    """The events of one stack, oldest first. ``old_properties``: whether those of a rollback have them, or the failed.
+    """The events of one stack, oldest first.
 
     Attributes:
         stack_id: the stack's.

@@ -153,6 +153,30 @@ def test_where_a_set_is_gone_the_notes_alone_tell_what_to_restore(world: Any) ->
     assert world.records == {"bert": C, "resnet": A}
 
 
+def test_a_move_that_stands_in_the_history_is_not_made_again_over_a_move_by_hand(world: Any) -> None:
+    old, new = {"bert": A}, {"bert": B}
+    world.create(old)
+    world.update(old, new)
+    world.roll_back_by_command("bert", C)
+    world.update(old, new)
+    assert world.records == {"bert": C}
+
+
+def test_an_undo_brings_a_removed_model_back_where_its_set_is_gone(world: Any) -> None:
+    """By the value that was kept of its record, which ``tritonstack rollback`` had moved from the set's."""
+    old, new = {"bert": A, "gone": A}, {"bert": B}
+    world.create(old)
+    world.roll_back_by_command("gone", C)
+    world.update(old, new)
+    assert world.records == new
+    events = world.properties(old), world.properties(new)
+    world.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    for properties in events:
+        del world.aws.objects["staging", properties["ReleaseSetKey"]]
+    world.send("Update", *events)
+    assert world.records == {"bert": A, "gone": C}
+
+
 def test_a_record_tells_who_wrote_it_over_what_with_which_commit_and_for_which_platform(world: Any) -> None:
     world.publish({"bert": A})
     world.publish({"bert": B})

@@ -16,6 +16,8 @@ clients: Any = importlib.import_module("lambda.shared.clients")
 live_variant: Any = importlib.import_module("lambda.scaling.live_variant")
 calling: Any = importlib.import_module("tests.lambda.calling")
 target: Any = importlib.import_module("lambda.scaling.target")
+deployment: Any = importlib.import_module("lambda.scaling.deployment")
+operation: Any = importlib.import_module("lambda.shared.operation")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 Stack, Template, check = world.Stack, world.Template, world.check
 
@@ -71,6 +73,40 @@ WANTED: dict[str, Any] = {
 )
 def test_what_is_described_holds_what_was_set_whatever_else_it_says(found: Any, holds: bool) -> None:
     assert target.holds(WANTED, found) is holds
+
+
+def test_an_update_that_comes_again_after_its_undo_changes_nothing(stack: Any) -> None:
+    assert not stack.deploy(B, fails="later")
+    stack.aws.stack.becomes("UPDATE_ROLLBACK_COMPLETE")
+    stack.aws.log.clear()
+    late = world.event_of("Before", "Update", B, A)
+    with pytest.raises(operation.SupersededError):
+        deployment.act(late, stack.aws.clients(), in_force=target.Wanted.of(B.text))
+    assert "DeregisterScalableTarget" not in stack.aws.log
+    check(stack, A)
+
+
+def test_a_slow_run_that_the_undo_overtakes_leaves_what_is_in_force(stack: Any) -> None:
+    """It looked at the endpoint before the undo began, and would deregister the variant that serves."""
+    forward = world.event_of("Before", "Update", B, A)
+    stack.aws.stack.becomes("UPDATE_IN_PROGRESS")
+    stack.aws.stack.begins(forward)
+    describe, undone = stack.aws._ListTags, []
+
+    def overtaken(**given: Any) -> Any:
+        if not stack.aws.stack.status.startswith("UPDATE_ROLLBACK_"):
+            undo = world.event_of("Before", "Update", A, B)
+            stack.aws.stack.becomes("UPDATE_ROLLBACK_IN_PROGRESS")
+            stack.aws.stack.begins(undo)
+            undone.append(deployment.act(undo, stack.aws.clients(), in_force=target.Wanted.of(A.text)))
+        return describe(**given)
+
+    stack.aws._ListTags = overtaken
+    with pytest.raises(operation.SupersededError):
+        deployment.act(forward, stack.aws.clients(), in_force=target.Wanted.of(B.text))
+    assert undone
+    assert "RegisterScalableTarget" not in stack.aws.log, "the variant that serves was never deregistered"
+    check(stack, A)
 
 
 def test_what_is_deployed_next_leaves_the_config_as_it_is(stack: Any) -> None:

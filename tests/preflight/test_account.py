@@ -29,7 +29,7 @@ from tritonstack.read_only_aws import ReadOnlyCalls
 
 def bootstrap(version: str) -> dict[str, Answer]:
     """A bootstrapped account."""
-    return {"ssm.GetParameter": {"Parameter": {"Name": "n", "Value": version}}}
+    return {"ssm.GetParameter": {"Parameter": {"Name": "n", "Value": version}}, "s3.HeadBucket": {}}
 
 
 def test_the_installed_cdk_asks_for_this_version_and_qualifier() -> None:
@@ -54,10 +54,44 @@ def test_the_installed_cdk_asks_for_this_version_and_qualifier() -> None:
 def test_the_bootstraps_version(
     tmp_path: Path, answers: dict[str, Answer], outcome: str, found: str, permission: str | None
 ) -> None:
-    (result,) = results_of(check_bootstrap, served(tmp_path), answers).values()
+    result = results_of(check_bootstrap, served(tmp_path), {"s3.HeadBucket": {}, **answers})["version"]
     assert (result.outcome, result.permission) == (outcome, permission)
     assert found in result.found
     assert (result.advice == f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1") == (outcome == "fails")
+
+
+BUCKET = f"cdk-{QUALIFIER}-assets-{ACCOUNT}-us-east-1"
+
+
+def another_accounts(request: dict[str, Any]) -> Any:
+    """A bucket that lets anybody in, and is not of the expected owner."""
+    return RefusalError("403") if "ExpectedBucketOwner" in request else {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "found", "advice"),
+    [
+        ({}, "passes", BUCKET, ""),
+        (RefusalError("404"), "fails", f"no bucket {BUCKET}", "npx cdk bootstrap .*#the-bootstrap-bucket-is-gone"),
+        (RefusalError("403"), "unknown", "denies s3:ListBucket.* of another account", "Allow s3:ListBucket.*qualifier"),
+        (another_accounts, "fails", f"{BUCKET} is another account's", "--qualifier NAME"),
+        (RefusalError("SlowDown"), "unknown", "throttled", "later"),
+    ],
+    ids=["there", "gone", "denied", "another account's", "throttled"],
+)
+def test_the_bootstraps_bucket_itself_is_looked_for_by_its_owner(
+    tmp_path: Path, answer: Answer, outcome: str, found: str, advice: str
+) -> None:
+    """Its version stands in a parameter, which stays where the bucket is deleted."""
+    session = FakeSession({**bootstrap("21"), "s3.HeadBucket": answer})
+    subject = Subject(served=served(tmp_path), calls=ReadOnlyCalls(session), project=tmp_path, local=False)
+    version, bucket = check_bootstrap(subject)
+    assert (version.outcome, bucket.subject, bucket.outcome) == ("passes", "bucket", outcome)
+    assert re.search(found, bucket.found)
+    assert re.search(advice, bucket.advice)
+    assert bucket.permission == ("s3:ListBucket" if "denies" in found else None)
+    asked = [request for operation, request in session.calls if operation == "s3.HeadBucket"]
+    assert asked[0] == {"Bucket": BUCKET, "ExpectedBucketOwner": ACCOUNT}
 
 
 def test_a_qualifier_of_ones_own_is_in_the_advice(tmp_path: Path) -> None:

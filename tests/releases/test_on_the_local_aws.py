@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -228,16 +229,44 @@ def test_an_account_other_than_the_files_is_refused(updated: Deployment) -> None
     assert updated.records() == {"bert": B}
 
 
-def test_a_deployed_set_that_is_gone_from_its_bucket_is_told(deployment: Deployment) -> None:
+def test_a_deployed_set_of_another_form_is_told(deployment: Deployment) -> None:
     deployment.deploy({"bert": A})
     store = deployment.aws.client("s3")
     [key] = [row["Key"] for row in store.list_objects_v2(Bucket=deployment.bucket)["Contents"] if "/" not in row["Key"]]
     store.put_object(Bucket=deployment.bucket, Key=key, Body=b"{}")
     with pytest.raises(WorkFailedError, match="is no release set of schema 1"):
         _releases(deployment)
-    store.delete_object(Bucket=deployment.bucket, Key=key)
-    with pytest.raises(WorkFailedError, match="could not read the deployed release set"):
-        _releases(deployment)
+
+
+def _expire_sets(deployment: Deployment) -> str:
+    """Delete every release set, as a lifecycle rule of the bootstrap bucket does. Returns a pattern of their keys."""
+    store = deployment.aws.client("s3")
+    for row in store.list_objects_v2(Bucket=deployment.bucket)["Contents"]:
+        if row["Key"].endswith(".release-set"):
+            store.delete_object(Bucket=deployment.bucket, Key=row["Key"])
+    return rf"s3://{deployment.bucket}/[0-9a-f]{{64}}\.release-set"
+
+
+def test_where_the_deployed_set_expired_releases_are_shown_and_a_model_is_rolled_back(updated: Deployment) -> None:
+    gone, again = _expire_sets(updated), f"npx cdk deploy '{updated.name}/serving-digits'"
+    model = _model(_releases(updated), "bert")
+    assert [one["digest"] for one in model["releases"]] == [B, A]
+    assert model["deployed"] is None
+    assert re.search(rf"not known.*{gone} is gone", model["differs"])
+    assert again in model["mend"]
+    assert _rollback(updated, "bert", "--yes").exit_code == 0
+    assert updated.records() == {"bert": A}
+
+
+def test_where_the_deployed_set_expired_and_the_record_too_bucket_key_and_command_are_named(
+    updated: Deployment,
+) -> None:
+    gone = _expire_sets(updated)
+    updated.aws.client("ssm").delete_parameter(Name=f"/tritonstack/{updated.name}/digits/bert")
+    with pytest.raises(
+        WorkFailedError, match=rf"(?s)digits/bert has no release record.*{gone} is gone.*do: .*npx cdk deploy"
+    ):
+        _rollback(updated, "digits/bert", "--to", A, "--yes")
 
 
 def test_without_a_build_project_this_machine_builds(deployment: Deployment) -> None:

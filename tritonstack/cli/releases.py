@@ -36,7 +36,15 @@ from tritonstack.errors import InputError, Problem, WorkFailedError, listing
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
-from tritonstack.releases.records import DeployedSet, Record, deployed_set, read_record, read_records, write_record
+from tritonstack.releases.records import (
+    DeployedSet,
+    Record,
+    deployed_set,
+    read_record,
+    read_records,
+    uploads_again,
+    write_record,
+)
 from tritonstack.releases.report import (
     ModelReleases,
     ReleasesReport,
@@ -134,7 +142,7 @@ def _chosen(model: str, records: ReleaseRecords, bucket: ArtifactBucket, *, envi
 def show_releases(report: ReleasesReport, *, whole: bool) -> None:
     """Print tables, and after them what differs or was not proven. ``whole``: the full history."""
     console = result_console()
-    differences: list[str] = []
+    differences: dict[str, list[str]] = {}  # what is said → of which models
     for endpoint in report.endpoints:
         if not endpoint.models:
             console.print(f"{endpoint.endpoint}: {'no models' if endpoint.stack else 'not deployed'}")
@@ -144,11 +152,14 @@ def show_releases(report: ReleasesReport, *, whole: bool) -> None:
         console.print(plain_table(COLUMNS, rows, title=f"{endpoint.endpoint} {place}"))
         for one in endpoint.models:
             if one.differs:
-                differences.append(f"{endpoint.endpoint}/{one.model}: {one.differs}\n  do: {one.mend}")
+                differences.setdefault(f"{one.differs}\n  do: {one.mend}", []).append(
+                    f"{endpoint.endpoint}/{one.model}"
+                )
             if one.proof_skipped:
-                differences.append(f"{endpoint.endpoint}/{one.model}: proof skipped: {one.proof_skipped}")
-    for line in differences:
-        echo(line)
+                skipped = f"proof skipped: {one.proof_skipped}"
+                differences.setdefault(skipped, []).append(f"{endpoint.endpoint}/{one.model}")
+    for text, names in differences.items():
+        echo(f"{', '.join(names)}: {text}")
 
 
 def _rows(model: ModelReleases, *, whole: bool) -> Iterator[Sequence[str | Text]]:
@@ -249,7 +260,16 @@ def _record(session: Session, environment: str, model: str) -> Record:
     # Where it is deployed, its record may be gone: to write it again is what is asked for.
     if endpoint is None or deployed is None or reference.model not in deployed.models:
         records = ReleaseRecords(environment=environment, ssm=lambda: session.client("ssm"))
-        endpoint = records.resolve(reference).endpoint
+        try:
+            endpoint = records.resolve(reference).endpoint
+        except UnknownModelError:
+            if deployed is None or deployed.gone is None:
+                raise
+            again = uploads_again(environment=environment, endpoint=deployed.endpoint)
+            raise WorkFailedError(
+                f"{model} has no release record, and whether it is deployed is not known: {deployed.gone}\n"
+                f"  do:      {again}, then the same command again"
+            ) from None
     return read_record(session, environment=environment, endpoint=endpoint, model=reference.model)
 
 

@@ -13,6 +13,7 @@ from tritonstack.config.fields import ECR_URI
 from tritonstack.iam_evaluation import Policies, Request, evaluate
 from tritonstack.iam_policies import listed
 from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.read_only_aws import NotKnownError
 
 
 def check_account(subject: Subject) -> Iterator[PreflightResult]:
@@ -54,13 +55,16 @@ def qualifier_of(project: Path) -> str:
 
 
 def check_bootstrap(subject: Subject) -> Iterator[PreflightResult]:
-    """The version of CDK's bootstrap of account and region."""
+    """The CDK's bootstrap of account and region: version, and bucket, which may be deleted alone."""
     environment, qualifier = subject.environment, qualifier_of(subject.project)
     advice = f"npx cdk bootstrap aws://{environment.account}/{environment.region}"
     if qualifier != QUALIFIER:
         advice += f" --qualifier {qualifier}"
     about = About(check="bootstrap", subject="version", needed=f"{NEEDED_VERSION} or later")
     yield from about.look(_bootstrap_version, subject, qualifier, advice)
+    bucket = f"cdk-{qualifier}-assets-{environment.account}-{environment.region}"
+    about = About(check="bootstrap", subject="bucket", needed=f"{bucket}, of account {environment.account}")
+    yield from about.look(_bootstrap_bucket, subject, bucket, advice)
 
 
 def _bootstrap_version(about: About, subject: Subject, qualifier: str, advice: str) -> PreflightResult:
@@ -72,6 +76,41 @@ def _bootstrap_version(about: About, subject: Subject, qualifier: str, advice: s
     return about.passes(found) if int(found) >= NEEDED_VERSION else about.fails(found, advice=advice)
 
 
+def _bootstrap_bucket(about: About, subject: Subject, bucket: str, advice: str) -> PreflightResult:
+    """HeadBucket: 404 is a bucket that is gone. 403 means a missing permission, or another account's bucket.
+
+    ``ExpectedBucketOwner`` makes S3 answer 403 for another account's (API reference, HeadBucket): where it answers
+    200 without that, it is another account's bucket that lets these credentials in.
+    """
+    owner = subject.environment.account
+    try:
+        answer = subject.calls.ask("s3", "head_bucket", absent=_NO_BUCKET, Bucket=bucket, ExpectedBucketOwner=owner)
+    except NotKnownError as error:
+        if error.permission is None:
+            raise
+        try:
+            subject.calls.ask("s3", "head_bucket", Bucket=bucket)
+        except NotKnownError:
+            raise NotKnownError(
+                f"{error.found}; or {bucket} is a bucket of another account, which S3 answers alike",
+                advice=f"Allow {error.permission} on it, then run it again. Where that changes nothing, it is "
+                f"another's: {_ANOTHER_QUALIFIER}",
+                permission=error.permission,
+            ) from error
+        return about.fails(f"{bucket} is another account's: no assets must go there", advice=_ANOTHER_QUALIFIER)
+    if answer is None:
+        return about.fails(
+            f"no bucket {bucket}",
+            advice=f"{advice}. Where the stack CDKToolkit is there and its bucket was deleted, that makes none: "
+            "docs/troubleshooting.md#the-bootstrap-bucket-is-gone",
+        )
+    return about.passes(bucket)
+
+
+_NO_BUCKET = ("404", "NoSuchBucket", "NotFound")
+_ANOTHER_QUALIFIER = (
+    f"bootstrap with a qualifier of your own (npx cdk bootstrap --qualifier NAME), and set {_CONTEXT} in cdk.json."
+)
 _MEDIA_TYPES = (
     "application/vnd.docker.distribution.manifest.v2+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",

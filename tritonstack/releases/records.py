@@ -148,7 +148,10 @@ class DeployedSet:
     status: str  # the stack's
     platform: Platform  # what the endpoint's archives are for, as keys spell it (``24.09-t4``)
     multi_model: bool  # whether the endpoint serves many archives
-    models: Mapping[str, str]  # model → digest
+    models: Mapping[str, str]  # model → digest; none where the set is gone
+    # why the set cannot be read, with bucket and key: the bootstrap bucket's old assets are deleted, as by a lifecycle
+    # rule; None where it can
+    gone: str | None = None
     variants: Mapping[str, str] = field(default_factory=dict)  # model → the variant that serves it, of several variants
     # least and most instances, of each variant that is scaled
     scaled: tuple[tuple[int, int], ...] = ()
@@ -167,6 +170,7 @@ def stack_name(*, environment: str, endpoint: str) -> str:
 def deployed_set(session: Session, *, environment: str, endpoint: str) -> DeployedSet | None:
     """What is deployed of an endpoint, or None where it has no stack, or one that serves nothing.
 
+    A release set that is gone from the bootstrap bucket is no error here: what else the stack has is enough for most.
     Raises :class:`WorkFailedError` where AWS refuses, or the stack is none of ours.
     """
     stack = stack_name(environment=environment, endpoint=endpoint)
@@ -192,14 +196,15 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         scaled = tuple((each["MinCapacity"], each["MaxCapacity"]) for each in targets)
     except (LookupError, AttributeError, TypeError, ValueError) as error:
         raise WorkFailedError(f"the stack {stack} is no serving stack of this version: {error!r}") from error
-    document = _release_set(session, bucket=bucket, key=key)
+    models, gone = _release_set(session, bucket=bucket, key=key)
     return DeployedSet(
         endpoint=endpoint,
         stack=stack,
         status=status,
         platform=Platform(release=release, gpu=gpu),
         multi_model=multi_model,
-        models=document["models"],
+        models=models,
+        gone=gone,
         variants=variants,
         scaled=scaled,
     )
@@ -216,10 +221,17 @@ def _only(resources: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return properties
 
 
-def _release_set(session: Session, *, bucket: str, key: str) -> dict[str, Any]:
+GONE = frozenset({"NoSuchKey", "NoSuchBucket", "AccessDenied"})
+"""S3's codes for an object that is gone: AccessDenied to those who may not list its bucket (GetObject, Permissions)."""
+
+
+def _release_set(session: Session, *, bucket: str, key: str) -> tuple[Mapping[str, str], str | None]:
+    """Model → digest, and why the set cannot be read, or None."""
     try:
         body: bytes = session.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
     except (ClientError, BotoCoreError) as error:
+        if code_of(error) in GONE:
+            return {}, f"the deployed release set s3://{bucket}/{key} is gone or may not be read ({code_of(error)})"
         raise WorkFailedError(f"could not read the deployed release set s3://{bucket}/{key}: {error}") from error
     try:
         document: dict[str, Any] = parse_json(body)
@@ -228,4 +240,9 @@ def _release_set(session: Session, *, bucket: str, key: str) -> dict[str, Any]:
         sound = False
     if not sound:
         raise WorkFailedError(f"s3://{bucket}/{key} is no release set of schema {SCHEMA}: {body[:100]!r}")
-    return document
+    return document["models"], None
+
+
+def uploads_again(*, environment: str, endpoint: str) -> str:
+    """The command that puts the release set of an endpoint into the bootstrap bucket again."""
+    return f"check out the deployed commit, then npx cdk deploy '{environment}/{naming.serving_part(endpoint)}'"

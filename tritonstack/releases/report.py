@@ -12,7 +12,7 @@ from tritonstack.deployed.left import LeftEntry
 from tritonstack.foreign_text import parse_json
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_parameter
-from tritonstack.releases.records import READERS, DeployedSet, Record, Writer
+from tritonstack.releases.records import READERS, DeployedSet, Record, Writer, uploads_again
 
 
 class _Part(BaseModel):
@@ -38,7 +38,9 @@ class ModelReleases(_Part):
     """A model of an endpoint."""
 
     model: str = Field(description="The model's name.")
-    deployed: str | None = Field(description="The digest in the deployed release set; null where it has none.")
+    deployed: str | None = Field(
+        description="The digest in the deployed release set; null where it has none, or is gone."
+    )
     differs: str | None = Field(description="How record and deployed set differ; null: they agree.")
     mend: str | None = Field(description="What to do about it.")
     proof_skipped: str | None = Field(
@@ -140,6 +142,9 @@ def endpoint_report(
 
 def difference(environment: str, record: Record, *, deployed: DeployedSet | None) -> tuple[str, str] | None:
     """How a record differs from what is deployed, in one sentence, and what mends it; None where it does not."""
+    if deployed is not None and deployed.gone is not None:
+        mend = f"to upload it again: {uploads_again(environment=environment, endpoint=record.endpoint)}"
+        return f"not known whether it is what is deployed: {deployed.gone}", mend
     name = f"{record.endpoint}/{record.model}"
     wanted = deployed.models.get(record.model) if deployed else None
     if wanted == record.digest:
