@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
+import zipfile
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -194,3 +196,23 @@ def test_templates_and_dashboards_beyond_aws_quotas_are_refused(aws: Emulator, n
         cloudwatch.put_dashboard(DashboardName=name, DashboardBody=json.dumps(body))
     body["widgets"].pop()
     cloudwatch.put_dashboard(DashboardName=name, DashboardBody=json.dumps(body))
+
+
+def test_a_function_whose_variables_exceed_lambda_s_four_kilobytes_is_refused(aws: Emulator, name: str) -> None:
+    """Lambda developer guide, "Lambda quotas"; so it is by a stack and by a caller."""
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("index.py", "def handler(event, context): return None\n")
+    function: dict[str, Any] = {
+        "FunctionName": name,
+        "Runtime": "python3.12",
+        "Handler": "index.handler",
+        "Role": "arn:aws:iam::000000000000:role/any",
+        "Code": {"ZipFile": code.getvalue()},
+    }
+    lambdas = aws.client("lambda")
+    with pytest.raises(ClientError, match="exceeded the 4KB limit"):
+        lambdas.create_function(**function, Environment={"Variables": {"A": "v" * 4090}})
+    lambdas.create_function(**function, Environment={"Variables": {"A": "v" * 4080}})
+    with pytest.raises(ClientError, match="exceeded the 4KB limit"):
+        lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": {"A": "v" * 4096}})

@@ -7,6 +7,7 @@ invented name here.
 from __future__ import annotations
 
 import contextvars
+import json
 import re
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from ministack.core.responses import get_account_id, get_region
 from ministack.services import cloudwatch_logs, ec2, iam, kms, lambda_svc, s3, stepfunctions
 from ministack.services.cloudformation import _stacks
 
+from tritonstack.cloudformation.limits import allowed
 from tritonstack_local.emulator.cloudformation.provisioning import complete
 from tritonstack_local.emulator.iam.authorization import (
     AccessDeniedError,
@@ -247,6 +249,7 @@ def _key_needs(action: str, name: str, bucket: str, key: str, *, region: str) ->
 
 _LAMBDA = "lambda.amazonaws.com"
 _GUIDE = "Lambda developer guide, troubleshooting"
+_LAMBDA_QUOTAS = "Lambda developer guide, Lambda quotas: environment variables"
 _NOT_PERMITTED = "The provided execution role does not have permissions to call"
 _DESTINATIONS = {"sqs": "sqs:SendMessage", "sns": "sns:Publish", "lambda": "lambda:InvokeFunction"}
 _CHECKED = ("FunctionName", "Role", "VpcConfig")
@@ -313,7 +316,13 @@ def _check_needs(role: Principal, needs: Iterable[Need], *, on: str, by: str) ->
 
 
 def _check_function(settings: Mapping[str, Any]) -> None:
-    """Refuse a role that Lambda cannot assume, or that may not place the function in its VPC."""
+    """Refuse variables over Lambda's 4 KB, a role that it cannot assume, or that may not place it in its VPC."""
+    variables = (settings.get("Environment") or {}).get("Variables") or {}
+    measured = json.dumps(variables, separators=(",", ":"), ensure_ascii=False)
+    if len(measured.encode()) > allowed("bytes of a function's variables"):
+        sentence = "Lambda was unable to configure your environment variables because the environment variables you "
+        sentence += f"have provided exceeded the 4KB limit. String measured: {measured}"
+        raise RefusedError("InvalidParameterValueException", sentence, source=_LAMBDA_QUOTAS)
     role, vpc = settings.get("Role") or "", settings.get("VpcConfig") or {}
     name = str(settings.get("FunctionName", "function"))
     if not enforced():
