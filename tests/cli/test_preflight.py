@@ -50,7 +50,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Answer], *arguments
 def test_nothing_that_fails_is_exit_code_zero(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = _run(monkeypatch, {})
     assert result.return_value == 0
-    assert "3 pass, 0 will fail, 0 could not be known" in result.stdout
+    assert "4 pass, 0 will fail, 0 could not be known" in result.stdout
     assert "constructed" not in result.stdout, "this is not the local AWS"
 
 
@@ -128,9 +128,9 @@ def test_programs_get_a_document_of_the_schema(project: Path, monkeypatch: pytes
     result = _run(monkeypatch, {"ecr.BatchGetImage": DENIED}, "--json")
     document = json.loads(result.stdout)
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
-    assert (document["passes"], document["fails"], document["unknown"]) == (2, 0, 1)
+    assert (document["passes"], document["fails"], document["unknown"]) == (3, 0, 1)
     assert document["constructed"] is False
-    assert [row["permission"] for row in document["results"]] == [None, None, "ecr:BatchGetImage"]
+    assert [row["permission"] for row in document["results"]] == [None, None, None, "ecr:BatchGetImage"]
     assert {row["check"] for row in document["results"]} == {"account", "bootstrap", "image"}
 
 
