@@ -167,3 +167,18 @@ def test_no_request_passes_as_one_action_and_is_carried_out_as_another(caller: C
     assert "secret of others" not in answer
     assert '"Functions"' not in answer
     assert state(caller) == before, answer
+
+
+PLAIN = {
+    "cloudformation": "list_stacks", "iam": "list_roles", "kms": "list_keys",
+    "lambda": "list_functions", "logs": "describe_log_groups", "s3": "list_buckets", "sagemaker": "list_endpoints",
+    "ssm": "describe_parameters", "sts": "get_caller_identity",
+}  # fmt: skip
+
+
+def test_services_whose_scope_has_another_name_are_answered(guarded: Emulator) -> None:
+    assert guarded.client("service-quotas").list_service_quotas(ServiceCode="sagemaker")["Quotas"]
+    assert guarded.client("application-autoscaling").describe_scalable_targets(ServiceNamespace="sagemaker")
+    assert guarded.client("cloudwatch").describe_alarms()["ResponseMetadata"]
+    for service, operation in PLAIN.items():
+        assert getattr(guarded.client(service), operation)()["ResponseMetadata"]
