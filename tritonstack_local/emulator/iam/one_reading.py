@@ -155,10 +155,10 @@ def require_one_reading(request: Received, *, service: str, scope: str, body: by
 def _require_one_action(request: Received, *, service: str, body: bytes) -> None:
     """Of AWS JSON, query and EC2: one operation, at one place, with each parameter once."""
     kind = request.headers.get("content-type", "")
-    if request.path not in ("/", ""):
-        raise _refused(f"The path of requests to {service} is /, not {request.path}")
     if "smithy-protocol" in request.headers or "cbor" in kind:
         raise _refused(f"The local AWS takes requests to {service} as JSON or forms, not in CBOR")
+    if request.path not in ("/", ""):
+        raise _refused(f"The path of requests to {service} is /, not {request.path}")
     if body and request.method != "POST":
         raise _refused(f"A {request.method} request to {service} has no body; send it with POST")
     if "x-amz-target" in request.headers:
