@@ -64,7 +64,7 @@ def stuck(fleets: Emulator, name: str) -> Iterator[ScaledEndpoint]:
     fleets.report(name, forth, "in_service")
     while (back := endpoint.pending()) == forth:
         pass
-    ask(fleets, "POST", {**REFUSED, "operation": "RegisterScalableTarget", "times": 50})
+    assert ask(fleets, "POST", {**REFUSED, "operation": "RegisterScalableTarget", "times": 50})[0] == 200
     fleets.report(name, back, "in_service")
     assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_FAILED"
     yield endpoint
@@ -80,8 +80,8 @@ def test_the_page_leads_out_of_a_rollback_that_failed(stuck: ScaledEndpoint, way
     if way == "mended":  # scaled meanwhile
         [register] = (block for block in code_blocks(PAGE) if block.heading == "A variant that is no longer scaled")
         ask(aws, "DELETE")
-        run(register, aws, ENDPOINT=stack)
-        assert stuck.targets == {T4: (1, 4)}
+        run(register, aws, ENDPOINT=stack, MINIMUM="1", MAXIMUM="6")
+        assert stuck.targets == {T4: (1, 6)}
     failed = rolled_back(aws, stack)
     assert list(failed) == [one for one in failed if "ScalingAfter" in one]
     assert all(str(REFUSED["code"]) in reason for reason in failed.values())
@@ -120,13 +120,13 @@ def test_a_fleet_that_got_no_instances_on_the_way_back_is_started_when_there_are
     assert (endpoint.live[0], endpoint.targets, list(endpoint.policies)) == (T4, {T4: (1, 6)}, [T4])
 
 
-REFUSED = {"Type": "AWS::CloudFormation::WaitCondition", "Properties": {"Handle": "none", "Timeout": "43201"}}
+NEVER_MADE = {"Type": "AWS::CloudFormation::WaitCondition", "Properties": {"Handle": "none", "Timeout": "43201"}}
 
 
 def test_each_operation_and_each_rollback_has_an_id_of_its_own(aws: Emulator, name: str) -> None:
     assert aws.deploy(name, {"First": parameter()}) == "CREATE_COMPLETE"
     for number in range(2):
-        broken = {"First": parameter(), f"Second{number}": parameter(), "Wait": REFUSED}
+        broken = {"First": parameter(), f"Second{number}": parameter(), "Wait": NEVER_MADE}
         assert aws.deploy(name, broken) == "UPDATE_ROLLBACK_COMPLETE"
     operations = operations_of(aws, name)
     assert len({operation for operation, _ in operations}) == len(operations) == 5
