@@ -8,10 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
-from ..shared.clients import Aws, code_of, is_missing_object, keys_below, records_below
-from ..shared.custom_resource import NotDoneError, ReleaseSetGoneError, name_list, read_properties
+from ..shared.clients import Aws, keys_below, records_below
+from ..shared.custom_resource import NotDoneError, name_list, read_properties
+from ..shared.release_set import ReleaseSetGoneError, release_set_document
 from .records import Note
 
 if TYPE_CHECKING:
@@ -77,14 +76,7 @@ def read_release_set(s3: S3Client, properties: Properties) -> ReleaseSet:
 
     Raises ReleaseSetGoneError where the object is gone.
     """
-    bucket, key = properties.release_set_bucket, properties.release_set_key
-    try:
-        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-    except ClientError as error:
-        if not is_missing_object(error):
-            raise
-        raise ReleaseSetGoneError(bucket=bucket, key=key, code=code_of(error)) from error
-    document = json.loads(body)
+    document = release_set_document(s3, bucket=properties.release_set_bucket, key=properties.release_set_key)
     return ReleaseSet(models=document["models"], commits=document.get("commits", {}))
 
 

@@ -35,18 +35,6 @@ class NotDoneError(Exception):
     """An event that could not be carried out; the message becomes the reason of the failure."""
 
 
-class ReleaseSetGoneError(NotDoneError):
-    """A release set that is not in the bootstrap bucket any more."""
-
-    def __init__(self, *, bucket: str, key: str, code: str) -> None:
-        """``code``: S3's error code."""
-        super().__init__(
-            f"the release set s3://{bucket}/{key} is missing ({code}): the bootstrap bucket is gone, or its old assets "
-            "were deleted, as by a lifecycle rule. Run cdk deploy, which uploads the set again; it makes no bucket: if "
-            "that is gone, run cdk bootstrap first."
-        )
-
-
 class OutOfTimeError(BaseException):
     """The run's time is over. No ``Exception``: clients take such for a lost connection, and retry."""
 

@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
-from ..shared.clients import Aws, code_of, is_missing_object
-from ..shared.custom_resource import ReleaseSetGoneError, name_list
+from ..shared.clients import Aws
+from ..shared.custom_resource import name_list
 from ..shared.operation import Operation
+from ..shared.release_set import ReleaseSetGoneError, release_set_document
 from .calls import invoke_next
 from .samples import VerificationError
 from .work import Properties, Work
@@ -72,12 +71,12 @@ def run(event: Mapping[str, Any], aws: Aws, *, until: float) -> Work:
 
 def begin(event: Mapping[str, Any], s3: S3Client, properties: Properties, *, now: float) -> Work:
     """The work of a first event: the archives whose digest or platform changed, by name."""
-    new = release_set(s3, bucket=properties.release_set_bucket, key=properties.release_set_key)
+    new = release_set_document(s3, bucket=properties.release_set_bucket, key=properties.release_set_key)["models"]
     old: Mapping[str, str] = {}
     before = event.get("OldResourceProperties") or {}
     if event["RequestType"] == "Update" and before.get("ManifestPrefix") == properties.manifest_prefix:
         try:
-            old = release_set(s3, bucket=before["ReleaseSetBucket"], key=before["ReleaseSetKey"])
+            old = release_set_document(s3, bucket=before["ReleaseSetBucket"], key=before["ReleaseSetKey"])["models"]
         except ReleaseSetGoneError as error:
             print(json.dumps({"every model counts as changed": str(error)}))
     changed = sorted(f"{model}.{digest}" for model, digest in new.items() if old.get(model) != digest)
@@ -85,18 +84,6 @@ def begin(event: Mapping[str, Any], s3: S3Client, properties: Properties, *, now
     work = Work(began=now, waiting=changed)
     work.leave(changed[most:], f"changed, and at most {most} are invoked (verification.models)")
     return work
-
-
-def release_set(s3: S3Client, *, bucket: str, key: str) -> Mapping[str, str]:
-    """Model → digest. Raises ReleaseSetGoneError where the object is gone."""
-    try:
-        body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-    except ClientError as error:
-        if not is_missing_object(error):
-            raise
-        raise ReleaseSetGoneError(bucket=bucket, key=key, code=code_of(error)) from error
-    models: Mapping[str, str] = json.loads(body)["models"]
-    return models
 
 
 def runs_as_deployed(sagemaker: SageMakerClient, properties: Properties) -> bool:
