@@ -32,7 +32,17 @@ ARCHIVES = {  # archive → folder
     "t5-python": "t5-python",
     "bert-large-pytorch": "bert-large",
 }
-ENVIRONMENT, ENDPOINT, DIGEST = "local", "systems", "0123456789abcdef"
+ENDPOINTS = {  # as tests/systems deploys them
+    "resnet50-torchscript": "images",
+    "resnet50-onnx": "images",
+    "resnet50-tensorrt": "images",
+    "roberta-large-onnx": "texts",
+    "bert-tensorrt-0": "engines",
+    "inception-ensemble": "inception",
+    "t5-python": "texts",
+    "bert-large-pytorch": "bert-large",
+}
+ENVIRONMENT, DIGEST = "local", "0123456789abcdef"
 TRANSLATION = "the house is wonderful"
 
 
@@ -48,9 +58,10 @@ class Systems:
         self.s3 = FakeS3({})
         for archive, name in ARCHIVES.items():
             self._publish(archive, name)
-        records = {f"/tritonstack/{ENVIRONMENT}/{ENDPOINT}/{archive}": DIGEST for archive in ARCHIVES}
+        records = {f"/tritonstack/{ENVIRONMENT}/{ENDPOINTS[archive]}/{archive}": DIGEST for archive in ARCHIVES}
         self.ssm = FakeSsm({**records, f"/tritonstack/{ENVIRONMENT}/_artifacts/bucket-name": "bucket"})
-        self.ssm.parameters[f"/tritonstack/{ENVIRONMENT}/_outputs/serving-{ENDPOINT}"] = serving_outputs()
+        for name in ENDPOINTS.values():
+            self.ssm.parameters[f"/tritonstack/{ENVIRONMENT}/_outputs/serving-{name}"] = serving_outputs()
         self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3)
 
     def reply(self, request: Request) -> Reply:
@@ -82,7 +93,7 @@ class Systems:
     def _publish(self, archive: str, name: str) -> None:
         """Manifest and client files, as ``tritonstack publish`` lays them down."""
         config, recipe = self.configs[archive], read_recipe(MODEL_REPOS / name)
-        folder = f"manifests/{ENDPOINT}/24.09-t4/{archive}.{DIGEST}"
+        folder = f"manifests/{ENDPOINTS[archive]}/24.09-t4/{archive}.{DIGEST}"
         files = {file: self._content(name, file) for file in recipe.client_files}
         self.s3.objects[f"{folder}.json"] = {
             "model": {

@@ -24,7 +24,7 @@ from tests.client.fakes import (
     error_reply,
     serving_outputs,
 )
-from tests.client.systems import DIGEST, ENDPOINT, ENVIRONMENT, Systems, running_systems
+from tests.client.systems import DIGEST, ENDPOINTS, ENVIRONMENT, Systems, running_systems
 from tritonstack.client import (
     EndpointUnavailableError,
     ModelClient,
@@ -268,7 +268,7 @@ def test_a_manifest_that_is_none_is_as_good_as_missing(
     if change is None:
         systems.s3.objects.clear()
     else:
-        systems.s3.objects[f"manifests/{ENDPOINT}/24.09-t4/t5-python.{DIGEST}.json"] |= change
+        systems.s3.objects[f"manifests/{ENDPOINTS['t5-python']}/24.09-t4/t5-python.{DIGEST}.json"] |= change
     assert client.tensor_table("t5-python") is None
     with pytest.raises(InputError, match="manifest cannot be read"):
         client.ask("t5-python", text="house")
