@@ -233,7 +233,7 @@ class Gateway:
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] == "http":
-            send = _without_cors(send)
+            receive, send = _body_before_answer(receive, _without_cors(send))
             method, path = scope["method"], scope["path"]
             reason = _foreign(scope)
             if reason is not None:
@@ -367,6 +367,31 @@ async def _of_ministack(scope: Scope, receive: Receive) -> tuple[Receive, Answer
     if body is None:
         return receive, _json(413, {"message": f"The answer is larger than {_LARGEST_ANSWER} bytes."})
     return gate.replayed(body, receive), None
+
+
+def _body_before_answer(receive: Receive, send: Send) -> tuple[Receive, Send]:
+    """``receive``, and a ``send`` that answers once the request's body is there, or that this connection ends.
+
+    Who is refused by the request's head may still be writing the body. The server closes such a connection, and a
+    client that was not told so sends its next request into nothing.
+    """
+    size, more = 0, True
+
+    async def receiving() -> dict[str, Any]:
+        nonlocal size, more
+        message = await receive()
+        size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+        return message
+
+    async def sending(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            while more and size <= _LARGEST_BODY:
+                await receiving()
+            if more:
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+        await send(message)
+
+    return receiving, sending
 
 
 def _without_cors(send: Send) -> Send:

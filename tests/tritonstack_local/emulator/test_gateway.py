@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import subprocess
 import threading
@@ -150,6 +152,20 @@ def test_the_next_start_ends_what_a_killed_emulator_started_and_removes_its_temp
     finally:
         again.stop()
     assert not any(again.temporary.iterdir())
+
+
+def test_who_is_refused_before_the_body_was_sent_goes_on_with_the_same_connection(aws: Emulator) -> None:
+    """The connection was closed unannounced: an S3 client's next request ended in ConnectionClosedError."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", aws.port, timeout=10)) as connection:
+        for _ in range(2):
+            connection.putrequest("PUT", "/no-bucket/object")
+            connection.putheader("Content-Length", "1")
+            connection.endheaders()
+            time.sleep(0.3)  # the refusal's time
+            connection.send(b"1")
+            refused = connection.getresponse()
+            assert (refused.status, refused.will_close) == (403, False)
+            refused.read()
 
 
 def test_taken_port_ends_a_second_emulator(aws: Emulator, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 _TOO_LARGE: Answer = (
     413,
-    [("Content-Type", "application/json"), ("Connection", "close")],
+    [("Content-Type", "application/json")],
     json.dumps({"Message": f"The body is larger than {LARGEST_BODY} bytes."}).encode(),
 )
 
