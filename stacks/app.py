@@ -31,6 +31,7 @@ if os.environ.get("CDK_VALIDATION") != "false":
 
 from tritonstack.cloudformation.limits import exceeded
 from tritonstack.config import Environment, load_environment, load_environments
+from tritonstack.config.pipeline import PIPELINE_FILE
 from tritonstack.deployed.physical_names import refuse_names_of_others
 from tritonstack.engines.order import all_served
 from tritonstack.errors import InputError, Problem, collecting, refuse
@@ -64,7 +65,7 @@ def main(*, root: Path) -> int:
     try:
         if asked is None or str(asked).lower() == "false":
             environments = chosen_environments(folder=folder, names=app.node.try_get_context("environments"))
-            refuse_names_of_others(environments, folder=folder)
+            refuse_names_of_others(environments, folder=folder, pipelines=[root / PIPELINE_FILE])
             files = [(each, folder / f"{each.environment}.yaml") for each in environments]
             for served in all_served(files, models):
                 EnvironmentStage.from_served(app, served, models=models)
@@ -73,7 +74,8 @@ def main(*, root: Path) -> int:
 
             loaded = add_pipeline(app, asked=str(asked), root=root, models=models, folder=folder)
             environments = [stage.environment for stage in loaded.stages]
-            refuse_names_of_others(environments, folder=folder)
+            pipelines = [root / PIPELINE_FILE, root / str(asked)]  # which is a file's name, or ``true``
+            refuse_names_of_others(environments, folder=folder, pipelines=pipelines)
     except InputError as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is a command
         return InputError.exit_code

@@ -23,6 +23,7 @@ from constructs_lib.codebuild_project import acknowledge_role_paths
 from constructs_lib.permission import apply_house_rules, tag_all
 from constructs_lib.pipeline_parts import AssumingRole, PipelineBucket, PipelineTopic, acknowledge_pipeline, narrow
 from constructs_lib.triton_model import TritonImage
+from tritonstack import naming
 from tritonstack.config import BuildSettings
 from tritonstack.config.execution_role import permissions
 from tritonstack.config.pipeline import (
@@ -94,7 +95,7 @@ class PipelineStack(cdk.Stack):
         super().__init__(
             scope,
             construct_id,
-            stack_name=f"{settings.name}-pipeline",
+            stack_name=naming.pipeline_stack(settings.name),
             description=f"Deploys {', '.join(stage.name for stage in stages)} one after the other",
             env=cdk.Environment(account=settings.account, region=settings.region),
         )
@@ -162,7 +163,7 @@ class PipelineStack(cdk.Stack):
         log = logs.LogGroup(
             self,
             "Log",
-            log_group_name=f"/tritonstack/pipeline/{settings.name}",
+            log_group_name=naming.pipeline_log_group(settings.name),
             encryption_key=self._store.key,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )

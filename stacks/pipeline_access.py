@@ -56,7 +56,7 @@ class PipelineAccessStack(cdk.Stack):
         super().__init__(
             scope,
             construct_id,
-            stack_name=f"{name}-pipeline-access",
+            stack_name=naming.stack_name(environment=name, part=naming.PIPELINE_ACCESS),
             description=f"Permissions of the pipeline {pipeline.pipeline} in {name}",
         )
         self._environment, self._pipeline = environment, pipeline

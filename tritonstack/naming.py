@@ -110,6 +110,16 @@ def log_group(*, environment: str, of: str) -> str:
     return f"{parameter_prefix(environment)}{of}"
 
 
+def pipeline_stack(pipeline: str) -> str:
+    """The name of a pipeline's own stack in CloudFormation."""
+    return f"{pipeline}-pipeline"
+
+
+def pipeline_log_group(pipeline: str) -> str:
+    """The log group of a pipeline's own builds."""
+    return f"{PARAMETERS}pipeline/{pipeline}"
+
+
 def function_log_group(*, stack: str, path: Sequence[str]) -> str:
     """The log group of a function: its stack, and the ids of its constructs below the stack.
 

@@ -6,13 +6,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.config.environment_file import write_environment
 from tests.constructs_lib.templates import template_of
 from tests.stacks.everything import everything, everything_served, stacks_of
+from tests.stacks.pipeline_templates import other_pipeline, settings
 from tritonstack.config import load_environment
-from tritonstack.deployed.physical_names import physical_names, refuse_names_of_others
+from tritonstack.config.pipeline import load_pipeline
+from tritonstack.deployed.physical_names import names_of_pipeline, physical_names, refuse_names_of_others
 from tritonstack.errors import InputError
+
+OF_TYPE = {
+    "AWS::SageMaker::Endpoint": ("EndpointName", "SageMaker endpoint"),
+    "AWS::CloudWatch::Alarm": ("AlarmName", "CloudWatch alarm"),
+    "AWS::CloudWatch::CompositeAlarm": ("AlarmName", "CloudWatch alarm"),
+    "AWS::CloudWatch::Dashboard": ("DashboardName", "CloudWatch dashboard"),
+    "AWS::Lambda::Function": ("FunctionName", "Lambda function"),
+    "AWS::SNS::Topic": ("TopicName", "SNS topic"),
+}
+BELOW_A_PATH = {"AWS::SSM::Parameter": "Name", "AWS::Logs::LogGroup": "LogGroupName"}
+NAMES = ("RoleName", "QueueName", "BucketName", "StateMachineName", "RepositoryName", "ManagedPolicyName", "GroupName")
 
 
 def written(folder: Path, environments: dict[str, dict[str, str]]) -> None:
@@ -25,7 +39,8 @@ def written(folder: Path, environments: dict[str, dict[str, str]]) -> None:
 def problems(folder: Path, chosen: str) -> list[str]:
     """What synthesis of one environment says about the others of the folder."""
     try:
-        refuse_names_of_others([load_environment(folder / f"{chosen}.yaml")], folder=folder)
+        asked = [load_environment(folder / f"{chosen}.yaml")]
+        refuse_names_of_others(asked, folder=folder, pipelines=sorted(folder.glob("pipelines/*")))
     except InputError as error:
         return [each.text() for each in error.problems]
     return []
@@ -66,22 +81,54 @@ def test_any_name_that_two_stacks_would_give_is_refused(
     assert all(shared in each for each in found)
 
 
+ACCOUNT = "123456789012"  # of the environments
+
+
+@pytest.mark.parametrize(
+    ("environments", "pipelines", "shared"),
+    [
+        ({"aa": "pipeline"}, [("aa-serving", ACCOUNT, ["aa"])], "CloudFormation stack aa-serving-pipeline"),
+        ({"aa": "pipeline"}, [("aa-serving", "444444444444", ["aa"])], ""),
+        ({"aa": "c", "aa-serving": "d"}, [("p", "444444444444", ["aa", "aa-serving"])], ""),
+        ({"aa": "pipeline-access", "aa-serving": "c"}, [("p", ACCOUNT, ["aa-serving"])], "aa-serving-pipeline-access"),
+        ({"pipeline": "c"}, [("builds", ACCOUNT, ["pipeline"])], "log group /tritonstack/pipeline/builds"),
+        ({"aa": "c", "bb": "c"}, [("p", ACCOUNT, ["aa"]), ("p", ACCOUNT, ["bb"])], "stack p-pipeline"),
+        ({"aa": "c"}, [("p", "444444444444", ["aa"]), ("q", ACCOUNT, ["aa"])], "stack aa-pipeline-access"),
+        ({"aa": "c", "q-aa": "c"}, [("p-q", ACCOUNT, ["aa"]), ("p", ACCOUNT, ["q-aa"])], "IAM role p-q-aa-prepare"),
+        ({"aa": "c", "q-aa": "c"}, [("p-q", ACCOUNT, ["aa"]), ("q", ACCOUNT, ["q-aa"])], ""),
+    ],
+)
+def test_the_names_of_pipelines_are_compared_too(
+    tmp_path: Path, environments: dict[str, str], pipelines: list[tuple[str, str, list[str]]], shared: str
+) -> None:
+    written(tmp_path, {name: {"endpoint": endpoint} for name, endpoint in environments.items()})
+    (tmp_path / "pipelines").mkdir()
+    for number, (pipeline, account, stages) in enumerate(pipelines):
+        content = settings(name=pipeline, account=account, stages=[{"environment": each} for each in stages])
+        (tmp_path / f"pipelines/{number}.yaml").write_text(yaml.safe_dump(content))
+    found = problems(tmp_path, next(iter(environments)))
+    assert bool(found) == bool(shared), found
+    assert not shared or any(shared in each and "pipeline" in each for each in found)
+
+
+def test_a_pipeline_s_templates_give_no_name_that_is_not_compared(tmp_path_factory: pytest.TempPathFactory) -> None:
+    made = other_pipeline(tmp_path_factory)
+    folder = made.folder.parent
+    loaded = load_pipeline(folder / "pipeline.yaml", environments=folder / "environments")
+    compared = {each.name for _, each in names_of_pipeline(loaded, file=folder / "pipeline.yaml")}
+    found: set[str] = set()
+    for template in (made.pipeline, *(made.access(each.environment.environment) for each in loaded.stages)):
+        for resource in template["Resources"].values():
+            given = resource.get("Properties", {})
+            found |= {given[name] for name in (*NAMES, "LogGroupName") if isinstance(given.get(name), str)}
+            found |= {given["Name"]} if resource["Type"] == "AWS::CodePipeline::Pipeline" else set()
+    assert {"other", "other-prod-verify", "other-prod-verify-build"} < found <= compared
+
+
 def test_a_file_that_is_wrong_by_itself_hinders_no_other_environment(tmp_path: Path) -> None:
     written(tmp_path, {"aa": A})
     (tmp_path / "aa-b.yaml").write_text("environment: [")
     assert problems(tmp_path, "aa") == []
-
-
-OF_TYPE = {
-    "AWS::SageMaker::Endpoint": ("EndpointName", "SageMaker endpoint"),
-    "AWS::CloudWatch::Alarm": ("AlarmName", "CloudWatch alarm"),
-    "AWS::CloudWatch::CompositeAlarm": ("AlarmName", "CloudWatch alarm"),
-    "AWS::CloudWatch::Dashboard": ("DashboardName", "CloudWatch dashboard"),
-    "AWS::Lambda::Function": ("FunctionName", "Lambda function"),
-    "AWS::SNS::Topic": ("TopicName", "SNS topic"),
-}
-BELOW_A_PATH = {"AWS::SSM::Parameter": "Name", "AWS::Logs::LogGroup": "LogGroupName"}
-NAMES = ("RoleName", "QueueName", "BucketName", "StateMachineName", "RepositoryName", "ManagedPolicyName", "GroupName")
 
 
 def test_every_name_that_a_template_gives_is_compared(tmp_path: Path) -> None:

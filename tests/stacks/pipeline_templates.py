@@ -75,8 +75,11 @@ def context_of(folder: Path) -> dict[str, str]:
 
 
 def write_environments(folder: Path) -> None:
-    """The committed environments; dev has load tests, a token for the hub, and an endpoint whose image is built."""
-    shutil.copytree(ROOT / "environments", folder)
+    """The committed environments; dev has load tests, a token for the hub, and an endpoint whose image is built.
+
+    Without staging, so that the committed pipeline is none of theirs: two pipelines may not deploy one environment.
+    """
+    shutil.copytree(ROOT / "environments", folder, ignore=shutil.ignore_patterns("staging.yaml"))
     image = folder.parent / "images/triton"
     image.mkdir(parents=True, exist_ok=True)
     (image / "Dockerfile").write_text("FROM scratch\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -163,8 +163,10 @@ class LoadedPipeline:
     stages: tuple[LoadedStage, ...]  # in the order of their deployment
 
 
-def load_pipeline(path: Path, *, environments: Path) -> LoadedPipeline:
+def load_pipeline(path: Path, *, environments: Path, known: Mapping[Path, Environment] | None = None) -> LoadedPipeline:
     """The settings in ``path``, and those of the environments that they name, from the folder ``environments``.
+
+    ``known``: settings of files that were read already; they are not read again.
 
     Raises:
         InputError: with every problem of the file and of the environments' files.
@@ -188,7 +190,8 @@ def load_pipeline(path: Path, *, environments: Path) -> LoadedPipeline:
         file = environments / f"{stage.environment}.yaml"
         if os.path.lexists(file):  # else it is reported by the pipeline's own line
             with collecting(elsewhere):
-                stages.append(LoadedStage(settings=stage, environment=load_environment(file), file=file))
+                loaded = (known or {}).get(file) or load_environment(file)
+                stages.append(LoadedStage(settings=stage, environment=loaded, file=file))
     problems = [*found.problems, *_checks(pipeline, environments), *_across(pipeline, stages)]
     refuse([*with_lines(problems, path, document=document), *elsewhere])
     return LoadedPipeline(settings=pipeline, stages=tuple(stages))

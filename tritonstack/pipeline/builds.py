@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from tritonstack.config.pipeline import Pipeline
 
 Work = Literal["prepare", "verify", "measure"]
+WORKS: tuple[Work, ...] = get_args(Work)
 
 
 @dataclass(frozen=True, kw_only=True)
