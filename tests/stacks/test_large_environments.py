@@ -170,6 +170,10 @@ OVER: dict[str, tuple[str, dict[str, Any]]] = {
             },
         },
     ),
+    "characters of a trust policy": (
+        "",
+        {"R": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": "s" * 2048}}}},
+    ),
     "bytes of a standard parameter": (
         "4097",
         {"P": {"Type": "AWS::SSM::Parameter", "Properties": {"Value": "v" * 4097}}},

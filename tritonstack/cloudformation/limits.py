@@ -101,9 +101,9 @@ def _measured(template: Mapping[str, Any], *, size: int, stack: str) -> Iterator
                 yield "bytes of a standard parameter", name, len(_text(properties.get("Value", "")).encode())
     for name, resource in resources.items():
         if resource["Type"] == "AWS::IAM::Role":
-            own = sum(
-                _characters(each["PolicyDocument"]) for each in resource.get("Properties", {}).get("Policies", ())
-            )
+            role = resource.get("Properties", {})
+            yield "characters of a trust policy", name, _characters(role.get("AssumeRolePolicyDocument", {}))
+            own = sum(_characters(each["PolicyDocument"]) for each in role.get("Policies", ()))
             total = own + inline.get(_text({"Ref": name}), 0)
             yield "characters of a role's inline policies", name, total
 

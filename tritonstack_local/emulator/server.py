@@ -30,6 +30,7 @@ from tritonstack_local.emulator.cloudwatch import api as cloudwatch
 from tritonstack_local.emulator.codebuild import api as codebuild
 from tritonstack_local.emulator.codebuild.shell import descendants
 from tritonstack_local.emulator.gateway import Faults, Gateway
+from tritonstack_local.emulator.iam import policy_sizes
 from tritonstack_local.emulator.iam.authorization import switch
 from tritonstack_local.emulator.iam.records import records
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
@@ -81,6 +82,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     s3.install()
     codepipeline.install()
     permissions.install()
+    policy_sizes.install()
     stack_operations.install(patience_seconds=settings.stack_patience_seconds)
     custom_resources.install()
     provisioning.install()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.arns import ACCOUNT
 from tests.tritonstack_local.emulator.running import Emulator
 
 
@@ -164,6 +166,28 @@ def test_objects_are_neither_read_nor_written_by_a_key_that_cannot_be_used(
         kms.cancel_key_deletion(KeyId=key)  # after which the key is disabled
     kms.enable_key(KeyId=key)
     assert s3.get_object(Bucket=name, Key="written")["Body"].read() == b"1"
+
+
+def test_a_bucket_of_another_account_than_the_expected_one_is_refused(aws: Emulator, name: str) -> None:
+    """S3 user guide, "Verifying bucket ownership with bucket owner condition": 403, and nothing is written."""
+    s3, other = aws.client("s3"), "210987654321"
+    s3.create_bucket(Bucket=name)
+    s3.put_object(Bucket=name, Key="a", Body=b"1", ExpectedBucketOwner=ACCOUNT)
+    copy = {"Bucket": name, "Key": "b", "CopySource": f"{name}/a"}
+    refused: list[Callable[[], Any]] = [
+        lambda: s3.head_bucket(Bucket=name, ExpectedBucketOwner=other),
+        lambda: s3.put_object(Bucket=name, Key="a", Body=b"2", ExpectedBucketOwner=other),
+        lambda: s3.list_objects_v2(Bucket=name, ExpectedBucketOwner=other),
+        lambda: s3.copy_object(**copy, ExpectedBucketOwner=ACCOUNT, ExpectedSourceBucketOwner=other),
+    ]
+    for call in refused:
+        with pytest.raises(ClientError) as error:
+            call()
+        assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+    s3.copy_object(**copy, ExpectedBucketOwner=ACCOUNT, ExpectedSourceBucketOwner=ACCOUNT)
+    assert s3.get_object(Bucket=name, Key="b", ExpectedBucketOwner=ACCOUNT)["Body"].read() == b"1"
+    with pytest.raises(ClientError, match="404"):
+        s3.head_bucket(Bucket=f"{name}-none", ExpectedBucketOwner=other)
 
 
 def test_a_key_that_leaves_its_stack_is_scheduled_for_deletion(aws: Emulator, name: str) -> None:

@@ -31,7 +31,12 @@ from tritonstack_local.emulator.iam.one_reading import (
 )
 from tritonstack_local.emulator.iam.principals import principal_of, register_session, role_record
 from tritonstack_local.emulator.iam.request import LARGEST_BODY, read_request, reads_body, signer
-from tritonstack_local.emulator.iam.service_calls import check_key_states, names, needs_of_encryption
+from tritonstack_local.emulator.iam.service_calls import (
+    check_bucket_owner,
+    check_key_states,
+    names,
+    needs_of_encryption,
+)
 from tritonstack_local.emulator.request_validation import OWN_TOKEN, RefusedError
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
@@ -70,6 +75,7 @@ async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | 
         require_same_objects(request, body)
         service = request.service
         set_request_region(request.region)
+        check_bucket_owner(request)
         of_keys = needs_of_encryption(request)
         if enforced():
             set_current(principal)

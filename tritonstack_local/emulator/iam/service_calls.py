@@ -211,6 +211,19 @@ def check_key_states(needs: Iterable[Need]) -> None:
             raise RefusedError(f"KMS.{code}", f"{need.resource} {sentence}", source="S3, from KMS", status=400)
 
 
+def check_bucket_owner(request: ServiceRequest) -> None:
+    """Refuse a request for a bucket that the account, which the caller expects to own it, does not own.
+
+    S3 user guide, "Verifying bucket ownership with bucket owner condition".
+    """
+    asked = request.parameters
+    source = urllib.parse.unquote(str(asked.get("CopySource", ""))).removeprefix("/").partition("/")[0]
+    for member, bucket in (("ExpectedBucketOwner", asked.get("Bucket")), ("ExpectedSourceBucketOwner", source)):
+        owner = s3._bucket_owner_account(bucket) if request.service == "s3" and member in asked else None
+        if owner is not None and owner != asked[member]:
+            raise RefusedError("AccessDenied", "Access Denied", source="S3, bucket owner condition", status=403)
+
+
 def object_needs(operation: str, bucket: str, key: str) -> tuple[Need, ...]:
     """What GetObject or PutObject of an object needs, with its KMS key."""
     asked = {"Bucket": bucket, "Key": key}
