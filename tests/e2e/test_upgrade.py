@@ -34,10 +34,22 @@ CHANGED: dict[str, Any] = {
 """What the user changes in the same deployment: each custom resource has an Update from the properties of then."""
 
 
+NOT_PERMITTED = {
+    # Application Auto Scaling tests its scaling function's rights with a name that the role does not cover.
+    "0.1.0-00b180d.tar.xz",
+    # Its execution roles may list a prefix with its slash alone; which of both SageMaker lists is UNVERIFIED.
+    "0.1.0-a96f3e3f.tar.xz",
+}
+"""Versions whose deployment fails where permissions are enforced."""
+OTHER_BUILDS = {*NOT_PERMITTED}
+"""Versions whose function of builds had no name of its own: their ``Custom::ModelBuilds`` is replaced, not updated."""
+
+
 @dataclass(frozen=True)
 class Upgraded:
     """The environment on a local AWS of its own."""
 
+    version: str  # the archive's name
     project: Project
     aws: LocalAws
 
@@ -95,11 +107,9 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     archive: Path = request.param
     project = Project(tmp_path_factory.mktemp("upgraded"))
     shutil.copytree(REPOSITORY / "requirements", project.root / "requirements")
-    # Application Auto Scaling tests its scaling function's rights with a name that the role then did not cover, so that
-    # this version's deployment fails where permissions are enforced.
-    with running(project, *(["--no-iam"] if archive.name == "0.1.0-00b180d.tar.xz" else [])) as aws:
+    with running(project, *(["--no-iam"] if archive.name in NOT_PERMITTED else [])) as aws:
         deploy(unpack(archive, project), project, aws)
-        yield Upgraded(project, aws)
+        yield Upgraded(archive.name, project, aws)
 
 
 def test_what_an_earlier_version_deployed_answers_here(upgraded: Upgraded) -> None:
@@ -111,9 +121,10 @@ def test_a_failed_update_by_this_version_goes_back_to_the_earlier_one(upgraded: 
     before, target, scaling = upgraded.resources(), upgraded.target, upgraded.scaling()
     write(upgraded.project, **CHANGED)
     # The last of the deployment: by then everything else of the stack has been updated, and is sent back.
-    with aws_fails(upgraded.aws, {"operation": "PutParameter", "status": 403, "times": 1}):
+    fault = {"operation": "PutParameter", "status": 400, "code": "ParameterLimitExceeded", "times": 1}
+    with aws_fails(upgraded.aws, fault):
         failed = upgraded.project.run("local", "deploy", "-e", NAME, expect=1)
-    assert "AccessDeniedException" in failed.stderr
+    assert "ParameterLimitExceeded" in failed.stderr
     stack = upgraded.aws.client("cloudformation").describe_stacks(StackName=f"{NAME}-serving-{ENDPOINT}")["Stacks"][0]
     assert stack["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert (upgraded.target, upgraded.scaling()) == (target, scaling)
@@ -136,8 +147,8 @@ def test_an_update_by_this_version_replaces_nothing_that_lasts_and_everything_an
         "Custom::PublishedArchives",
         "Custom::ReleaseRecords",
         "Custom::VerifiedEndpoint",
-        "Custom::ModelBuilds",
         "Custom::EndpointLogGroup",
+        *(() if upgraded.version in OTHER_BUILDS else ("Custom::ModelBuilds",)),
     }
     assert upgraded.target != old_target
     assert (upgraded.answer(upgraded.target), upgraded.answer(old_target)) == (5.0, 4.0)

@@ -171,6 +171,23 @@ def test_a_resource_that_an_update_leaves_as_it_is_has_no_event(aws: Emulator, n
     assert events(aws, name)[-2:] == [("Left", "UPDATE_IN_PROGRESS"), ("Left", "UPDATE_COMPLETE")]
 
 
+def test_what_an_update_could_not_delete_is_no_longer_the_stack_s(aws: Emulator, name: str) -> None:
+    """User guide, "Troubleshooting CloudFormation": "Resource removed from stack but not deleted"."""
+    bucket, kept = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": name}}, parameter(f"/{name}", "1")
+    s3 = aws.client("s3")
+    assert aws.deploy(name, {"Bucket": bucket, "Kept": kept}) == "CREATE_COMPLETE"
+    s3.put_object(Bucket=name, Key="a", Body=b"1")
+    assert aws.deploy(name, {"Kept": kept}) == "UPDATE_COMPLETE"
+    cloudformation = aws.client("cloudformation")
+    last = cloudformation.describe_stack_events(StackName=name)["StackEvents"][:2]
+    assert [each["ResourceStatus"] for each in last] == ["UPDATE_COMPLETE", "DELETE_FAILED"]
+    assert last[0]["ResourceStatusReason"] == "Update successful. One or more resources could not be deleted."
+    [left] = cloudformation.describe_stack_resources(StackName=name)["StackResources"]
+    assert left["LogicalResourceId"] == "Kept"
+    assert aws.delete_stack(name) == "DELETE_COMPLETE"
+    assert s3.list_objects_v2(Bucket=name)["KeyCount"] == 1, "it is nobody's now"
+
+
 def test_a_parameter_of_ssm_is_described_by_its_name_there_with_what_it_resolved_to(aws: Emulator, name: str) -> None:
     aws.client("ssm").put_parameter(Name=f"/{name}/vpc-id", Value="vpc-1", Type="String")
     declared = {"Vpc": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": f"/{name}/vpc-id"}}
