@@ -72,8 +72,15 @@ class Upgraded:
         }
 
     def lasting(self) -> dict[tuple[str, str], tuple[str, str]]:
-        """Those of the resources that no update may replace."""
-        return {place: found for place, found in self.resources().items() if found[0] in LASTING}
+        """Those of the resources that no update may replace.
+
+        Not the logs of functions where CloudFormation made up their names, as in earlier versions.
+        """
+        return {
+            place: found
+            for place, found in self.resources().items()
+            if found[0] in LASTING and not found[1].startswith("/aws/cloudformation/")
+        }
 
     def updated(self, stack: str) -> set[str]:
         """Types of the custom resources of a stack that its last operation, and what undid it, updated."""

@@ -173,7 +173,7 @@ def test_a_resource_that_an_update_leaves_as_it_is_has_no_event(aws: Emulator, n
 
 def test_what_an_update_could_not_delete_is_no_longer_the_stack_s(aws: Emulator, name: str) -> None:
     """User guide, "Troubleshooting CloudFormation": "Resource removed from stack but not deleted"."""
-    bucket, kept = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": name}}, parameter(f"/{name}", "1")
+    bucket, kept = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": name}}, parameter("1")
     s3 = aws.client("s3")
     assert aws.deploy(name, {"Bucket": bucket, "Kept": kept}) == "CREATE_COMPLETE"
     s3.put_object(Bucket=name, Key="a", Body=b"1")
