@@ -6,12 +6,12 @@ import functools
 import importlib.resources
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.pbtxt import Field, Message, PbtxtError, Scalar, parse, to_text
+from tritonstack.models.pbtxt import EmptyList, Field, Message, PbtxtError, Scalar, parse, to_text
 
 _RANGES = {
     "int32": (-(2**31), 2**31 - 1),
@@ -253,6 +253,29 @@ def _definitions() -> tuple[Mapping[str, Mapping[str, FieldSpec]], Mapping[str, 
     return messages, {name: tuple(values) for name, values in content["enums"].items()}
 
 
+@functools.cache
+def _first_releases() -> Mapping[str, str]:
+    """``message.field`` → the first Triton release that has it, of the fields that not every release has."""
+    content = json.loads(importlib.resources.files(__package__).joinpath("model_config_fields.json").read_text())
+    first: Mapping[str, str] = content["since"]["fields"]
+    return first
+
+
+def dated_fields(node: Node, kind: str = "ModelConfig", path: str = "") -> Iterator[tuple[str, int, str]]:
+    """Path, line and first release of each field of a configuration that not every release has.
+
+    Of a message that is new itself no field is named. ``kind``: the message's name.
+    """
+    for name in (*node.scalars, *node.messages):
+        where = f"{path}.{name}" if path else name
+        since = _first_releases().get(f"{kind}.{name}")
+        if since is not None:
+            yield where, node.line_of(name), since
+            continue
+        for child in node.nodes(name):
+            yield from dated_fields(child, message_fields(kind)[name].type, where)
+
+
 def message_fields(message: str) -> Mapping[str, FieldSpec]:
     """The fields of one of Triton's messages (``ModelConfig``): name → definition."""
     return _definitions()[0][message]
@@ -292,11 +315,13 @@ def _check(message: Message, *, type_name: str, path: str, complaints: list[Comp
     specs = _definitions()[0][type_name]
     node = Node(message.line)
     groups: dict[str, str] = {}
-    for item in message.fields:
+    for item in (*message.fields, *message.empty_lists):
         where = f"{path}.{item.name}" if path else item.name
         spec = specs.get(item.name)
         if spec is None:
             wrong: tuple[str, str] | None = (f"an unknown field {item.name}", ", ".join(specs) or "no field")
+        elif isinstance(item, EmptyList):
+            wrong = _wrong_empty_list(item, spec)
         else:
             wrong = _misplaced(item, spec, node, groups) or _add(item, spec, node, where, complaints)
         if wrong:
@@ -314,6 +339,16 @@ def _misplaced(item: Field, spec: FieldSpec, node: Node, groups: dict[str, str])
         return "the field a second time", "one value"
     if spec.group and groups.setdefault(spec.group, item.name) != item.name:
         return f"{item.name} beside {groups[spec.group]}", "one of the two"
+    return None
+
+
+def _wrong_empty_list(item: EmptyList, spec: FieldSpec) -> tuple[str, str] | None:
+    """Why a list without elements may not stand here: (found, allowed)."""
+    messages, enums = _definitions()
+    if not spec.repeated:
+        return "an empty list", "a message: { … }" if spec.type in messages else _expected(spec.type, enums)
+    if spec.type not in messages and not item.has_colon:
+        return "an empty list without a colon before it", f"{item.name}: [ ]"
     return None
 
 

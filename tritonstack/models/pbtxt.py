@@ -85,11 +85,25 @@ class Field:
 
 
 @dataclass(frozen=True)
+class EmptyList:
+    """A list without elements. ``has_colon``: a colon stands before it, which lists of scalars need."""
+
+    name: str
+    line: int
+    column: int
+    has_colon: bool
+
+
+@dataclass(frozen=True)
 class Message:
-    """A message: its fields in the order of the text. An empty list (``dims: []``) leaves no field, as in protobuf."""
+    """A message: its fields in the order of the text. An empty list (``dims: []``) leaves no field, as in protobuf.
+
+    ``empty_lists``: where such lists stand, for protobuf refuses them of fields that are no lists.
+    """
 
     fields: tuple[Field, ...]
     line: int
+    empty_lists: tuple[EmptyList, ...] = field(default=(), compare=False)
 
     def all(self, name: str) -> tuple[Field, ...]:
         return tuple(field for field in self.fields if field.name == name)
@@ -157,16 +171,21 @@ class _Reader:
         if depth > DEPTH_LIMIT:
             raise PbtxtError(line, f"messages nested more than {DEPTH_LIMIT} deep")
         fields: list[Field] = []
+        empty_lists: list[EmptyList] = []
         while not (closing and self.take(closing)):
             if self.here.kind == "end":
                 if closing is None:
                     break
                 raise PbtxtError(self.here.line, f"the message opened on line {line} is not closed with {closing!r}")
-            fields += self.field(depth)
+            found = self.field(depth)
+            if isinstance(found, EmptyList):
+                empty_lists.append(found)
+            else:
+                fields += found
             self.take(",", ";")
-        return Message(tuple(fields), line)
+        return Message(tuple(fields), line, tuple(empty_lists))
 
-    def field(self, depth: int) -> list[Field]:
+    def field(self, depth: int) -> list[Field] | EmptyList:
         if self.here.kind != "word":
             raise PbtxtError(self.here.line, f"a field's name was expected, found {self.here.text!r}")
         name = self.advance()
@@ -175,7 +194,9 @@ class _Reader:
         values: list[tuple[Scalar | Message, _Token]] = []
         if not listed:
             values.append((self.value(name, colon=colon, depth=depth), name))
-        elif not self.take("]"):
+        elif self.take("]"):
+            return EmptyList(name.text, name.line, name.column, has_colon=colon)
+        else:
             while True:
                 first = self.here
                 values.append((self.value(name, colon=colon, depth=depth), first))

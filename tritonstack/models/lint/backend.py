@@ -11,7 +11,7 @@ from tritonstack.folder_files import read_inside, unfit
 from tritonstack.models.lint.completion import promised_graph
 from tritonstack.models.lint.onnx_graph import OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line, known_backends
 
 # Source: core src/model_config_utils.cc (AutoCompleteBackendFields, ValidateModelConfig, GetBackendType).
 
@@ -28,22 +28,23 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if not model.is_readable:
         return
     platform, backend = node.text("platform"), node.text("backend")
-    if not platform and not backend:
-        yield from _missing(model)
-    elif platform and not backend and not config.platform_backend:
-        yield at_field(model, "platform", "platform-unknown", f'platform: "{platform}"', 'backend: "…" instead')
-    elif platform and backend:
-        yield from _pair(model, platform, backend)
     known = view.target.backends
     # Triton looks for the backend's library in the archive first.
     in_archive = any(file.rsplit("/", 1)[-1] == f"{_LIBRARY_PREFIX}{model.backend}.so" for file in model.files)
     is_there = known is None or model.backend in known or in_archive
-    if known is not None and model.backend and not config.is_ensemble and not is_there:
+    if not platform and not backend:
+        yield from _missing(view, model, is_there=is_there)
+    elif platform and not backend and not config.platform_backend:
+        yield at_field(model, "platform", "platform-unknown", f'platform: "{platform}"', 'backend: "…" instead')
+    elif platform and backend:
+        yield from _pair(model, platform, backend)
+    is_meant = platform or backend or model.backend in known_backends()  # no part of a name, as v2 of net.v2
+    if known is not None and model.backend and is_meant and not config.is_ensemble and not is_there:
         line = node.line_of("backend" if backend else "platform")
         allowed = f"{', '.join(sorted(known))} ({view.target.name or 'of all releases'})"
         advice = _advice(view, model.backend)
         yield at_line(model, line, "backend-not-in-release", f"backend {model.backend}", allowed, advice)
-    yield from _runtime(model)
+    yield from _runtime(view, model)
     if config.decoupled:
         # From release 25.03 on /invocations can be told to generate (sagemaker_server.cc); settings refuse that.
         yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true")
@@ -61,14 +62,24 @@ def _advice(view: RepositoryView, backend: str) -> str:
     return catalogue.without_backend(known, release=release.version) if late else ""
 
 
-def _missing(model: ModelView) -> Iterator[Finding]:
-    """Neither ``backend`` nor ``platform``: what Triton takes, and where it takes nothing."""
-    line = model.config.node.line
-    if model.backend:
-        found = f"neither backend nor platform; Triton derives {model.backend} from the files"
-        yield at_line(model, line, "backend-guessed", found, f'backend: "{model.backend}"')
+def _missing(view: RepositoryView, model: ModelView, *, is_there: bool) -> Iterator[Finding]:
+    """Neither ``backend`` nor ``platform``: what Triton takes, and where it takes nothing that there is."""
+    derived, line = model.derived, model.config.node.line
+    found = "neither backend nor platform"
+    of_archive = derived.from_name and model.name == view.served
+    if not derived.backend:
+        yield at_line(model, line, "backend-missing", found)
+    elif derived.from_name and not is_there and derived.backend not in known_backends():
+        found += f"; Triton takes {derived.backend} from the directory's name, which is no backend"
+        yield at_line(model, line, "backend-missing", found)
+    elif of_archive and view.target.multi_model:
+        found += f"; a multi-model endpoint loads {model.name} under the archive's name, not the directory's"
+        yield at_line(model, line, "backend-missing", found, f'backend: "{derived.backend}"')
     else:
-        yield at_line(model, line, "backend-missing", "neither backend nor platform")
+        what = "the directory's name" if derived.from_name else "the files"
+        found += f"; Triton derives {derived.backend} from {what}"
+        advice = "on a multi-model endpoint the archive's name counts, and the load fails" if of_archive else ""
+        yield at_line(model, line, "backend-guessed", found, f'backend: "{derived.backend}"', advice)
 
 
 def _pair(model: ModelView, platform: str, backend: str) -> Iterator[Finding]:
@@ -83,14 +94,36 @@ def _pair(model: ModelView, platform: str, backend: str) -> Iterator[Finding]:
         yield at_field(model, "platform", "platform-ignored", found, f'backend: "{backend}" alone')
 
 
-def _runtime(model: ModelView) -> Iterator[Finding]:
-    """``runtime``: the backend's file, which is looked for in the version, the model and the backend's folder."""
-    if model.is_ensemble:
-        return
+# Source: core src/backend_model.cc (GetBackendLibraryProperties, GetBackendLibrarySearchPaths); CMakeLists.txt of
+# pytorch_backend, branches r23.12 and r24.01.
+
+
+_PROGRAM = "model.py"
+_NOT_WRITTEN_IN_PYTHON = frozenset(
+    {"python", "onnxruntime", "tensorrt", "tensorflow", "openvino", "dali", "fil", "fastertransformer", "identity", "repeat", "square"}
+)
+"""Backends that are a library and have no ``model.py`` beside it."""
+PYTORCH_PROGRAM_FROM = "24.01"
+"""The first release whose PyTorch backend has one."""
+
+
+def _runtime(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """``runtime``: the backend's library, or ``model.py`` of a backend that is written in Python."""
     runtime = model.config.node.text("runtime")
-    backends_own = (f"{_LIBRARY_PREFIX}{model.backend}.so", "model.py")
-    if runtime and runtime not in backends_own and all(file.rsplit("/", 1)[-1] != runtime for file in model.files):
-        allowed = f"none, {' or '.join(backends_own)}, or a library of the archive"
+    if model.is_ensemble or not runtime:
+        return
+    library, release = f"{_LIBRARY_PREFIX}{model.backend}.so", view.target.release
+    lacks_program = model.backend in _NOT_WRITTEN_IN_PYTHON or (
+        model.backend == "pytorch" and release is not None and not release.at_least(PYTORCH_PROGRAM_FROM)
+    )
+    if runtime == _PROGRAM:  # looked for in the backend's own folder alone, whatever the archive has
+        is_found = not lacks_program
+    else:
+        places = {runtime, *(f"{version}/{runtime}" for version in model.served_versions)}
+        is_found = runtime == library or bool(places & model.files)
+    if not is_found:
+        own = library if lacks_program else f"{library} or {_PROGRAM}"
+        allowed = f"none, {own}, or a library in the model's directory or its version"
         yield at_field(model, "runtime", "runtime", f"runtime {runtime}", allowed)
 
 

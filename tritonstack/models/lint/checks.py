@@ -9,7 +9,8 @@ from pathlib import Path
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.folder_files import text_inside
 from tritonstack.models.lint.backend import check_backend, check_formats
-from tritonstack.models.lint.config import check_name, check_parameters, check_syntax
+from tritonstack.models.lint.batch_tensors import check_batch_tensors
+from tritonstack.models.lint.config import check_name, check_newer_fields, check_parameters, check_syntax
 from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
 from tritonstack.models.lint.instances import (
@@ -22,7 +23,10 @@ from tritonstack.models.lint.layout import check_files, check_inside, check_layo
 from tritonstack.models.lint.onnx import check_graph
 from tritonstack.models.lint.onnxruntime import check_onnxruntime
 from tritonstack.models.lint.python_model import check_calls, check_execution, check_program
+from tritonstack.models.lint.queues import check_queues
 from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.sequences import check_sequences
+from tritonstack.models.lint.tensorrt_fields import check_tensorrt_fields
 from tritonstack.models.lint.tensors import check_batching, check_tensors, check_warmup
 from tritonstack.models.lint.view import (
     ModelView,
@@ -53,11 +57,16 @@ ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
 
 MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ...] = (
     check_syntax,
+    check_newer_fields,
     check_name,
     check_versions,
     check_backend,
     check_tensors,
+    check_tensorrt_fields,
+    check_batch_tensors,
     check_batching,
+    check_queues,
+    check_sequences,
     check_instances,
     check_warmup,
     check_execution,

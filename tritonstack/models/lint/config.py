@@ -1,4 +1,4 @@
-"""Rules about config.pbtxt as text: protobuf's text format, names, keys of ``parameters``."""
+"""Rules about config.pbtxt as text: protobuf's text format, fields of the release, names, keys of ``parameters``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from tritonstack.errors import nearest
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
-from tritonstack.models.model_config import Node
+from tritonstack.models.model_config import Node, dated_fields
 from tritonstack.models.source import CONFIG
 
 
@@ -30,6 +30,17 @@ def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         near = nearest(words[-1] if words else "", complaint.allowed.removeprefix("one of ").split(", "))
         finding = at_line(model, complaint.line, "config", found, complaint.allowed, near)
         yield replace(finding, column=complaint.column)
+
+
+def check_newer_fields(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """Fields that came after the release: its reader of the text format refuses them."""
+    release = view.target.release
+    if release is None:
+        return
+    for path, line, since in dated_fields(model.config.node):
+        if not release.at_least(since):
+            found, allowed = f"{path} in release {release.version}", f"no {path}, or release {since} or newer"
+            yield at_line(model, line, "field-newer", found, allowed)
 
 
 def check_name(view: RepositoryView, model: ModelView) -> Iterator[Finding]:

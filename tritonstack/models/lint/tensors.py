@@ -18,12 +18,15 @@ BYTES_OF: Mapping[str, int] = {
 }  # fmt: skip
 """Type → bytes; BYTES is not among them, for its elements have no fixed size."""
 
+_IMAGE_FORMATS = ("FORMAT_NHWC", "FORMAT_NCHW")
+_IMAGE_AXES = 3
+
 
 def check_tensors(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with inputs and outputs."""
     if not model.is_readable:
         return
-    done = complete(view, model)
+    done, node = complete(view, model), model.config.node
     for kind, tensors, completed in (
         ("input", model.config.inputs, done.inputs),
         ("output", model.config.outputs, done.outputs),
@@ -31,11 +34,12 @@ def check_tensors(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         if not tensors:
             yield from _no_tensors(view, model, kind)
         counts = Counter(tensor.name for tensor in tensors)
-        for tensor in tensors:
+        for tensor, message in zip(tensors, node.nodes(kind), strict=True):
             after = next((each for each in completed if each.name == tensor.name), tensor)
             what = f"{kind} {tensor.name or '?'}"
             yield from _missing_fields(model, what, tensor, after, may_complete=not (view.is_built or done.is_known))
             yield from _tensor(model, what, tensor, done)
+            yield from _image_format(model, what, message, after)
             if tensor.name and counts[tensor.name] > 1:
                 yield at_line(model, tensor.line, "tensor-twice", f"{kind} {tensor.name} twice", "each name once")
     yield from _labels(model)
@@ -80,6 +84,15 @@ def _tensor(model: ModelView, what: str, tensor: Tensor, done: Completion) -> It
         yield at_line(model, tensor.line, "tensor-dims", f"{what} with dims {bad[0]}", allowed)
     if tensor.reshape is not None and tensor.dims and not bad:
         yield from _reshape(model, what, tensor, tensor.reshape, done)
+
+
+def _image_format(model: ModelView, what: str, message: Node, after: Tensor) -> Iterator[Finding]:
+    """The format of an image, which has three dims. ``after``: the tensor as the backend completes it."""
+    form = message.text("format")
+    if form in _IMAGE_FORMATS and after.dims and len(after.dims) != _IMAGE_AXES:
+        found = f"{what} with {form} and {len(after.dims)} dims"
+        allowed = "three dims, the batch dimension not among them, or no format"
+        yield at_field(model, "format", "tensor-format", found, allowed, message)
 
 
 def _reshape(
@@ -200,14 +213,14 @@ def _like_input(model: ModelView, entry: Node, tensor: Tensor) -> Iterator[Findi
         found = f"model_warmup gives {tensor.name} as {kind or 'no type'}"
         yield at_line(model, entry.line, "warmup-input", found, tensor.data_type)
     dims = entry.integers("dims")
-    if -1 not in dims and not _fits(dims, tensor.dims):
+    if -1 not in dims and not lengths_fit(dims, tensor.dims):
         found = f"model_warmup gives {tensor.name} dims {list(dims)}"
         yield at_line(
             model, entry.line, "warmup-input", found, f"like {list(tensor.dims)}, without the batch dimension"
         )
 
 
-def _fits(given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+def lengths_fit(given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     """Whether given lengths are those of wanted dims, of which -1 takes any."""
     return len(given) == len(wanted) and all(b in (-1, a) for a, b in zip(given, wanted, strict=True))
 

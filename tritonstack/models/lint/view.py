@@ -13,7 +13,7 @@ from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
 from tritonstack.errors import Problem, listing, nearest, refuse
 from tritonstack.folder_files import is_fit_file, text_inside
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.model_config import ModelConfig, Node, read_config
+from tritonstack.models.model_config import MODEL_FILES, ModelConfig, Node, read_config
 from tritonstack.models.recipe import RECIPE, Recipe, read_recipe
 from tritonstack.models.source import CONFIG, called_models, is_junk, listed_below, model_directories
 
@@ -100,19 +100,33 @@ _FILES: tuple[tuple[str, str, Literal["file", "folder", "either"]], ...] = (
 """File or folder of the first version folder → backend, in the order in which Triton looks for them."""
 
 
-def derive_backend(node: Node, *, folders: Collection[str], files: Collection[str]) -> tuple[str, str]:
-    """Backend that Triton derives where no field names one, and the file that it loads; both empty for none.
+@dataclass(frozen=True, kw_only=True)
+class DerivedBackend:
+    """A backend that no field names; all empty where Triton finds none."""
 
-    ``folders`` and ``files``: what lies below the model directory.
+    backend: str = ""  # its name
+    file: str = ""  # what it loads from a version folder
+    # whether it is the part of the model's name behind the first dot (``decode.dali``). A multi-model endpoint loads
+    # the model that requests reach under the archive's name, so there it is not the directory's
+    from_name: bool = False
+
+
+def derive_backend(node: Node, *, name: str, folders: Collection[str], files: Collection[str]) -> DerivedBackend:
+    """Backend that Triton derives where no field names one.
+
+    ``name``: the model directory's; ``folders`` and ``files``: what lies below it.
     """
     if node.text("backend") or node.text("platform"):
-        return "", ""
+        return DerivedBackend()
     given = node.text("default_model_filename")
     first = min(folders, default="")
     for file, backend, kind in _FILES:
         if given == file or (not given and first and _is_there(f"{first}/{file}", kind, files)):
-            return backend, file
-    return "", ""
+            return DerivedBackend(backend=backend, file=file)
+    _, _, suffix = name.partition(".")
+    if given or not suffix:
+        return DerivedBackend()
+    return DerivedBackend(backend=suffix, file=f"model.{suffix}", from_name=True)
 
 
 def _is_there(place: str, kind: str, files: Collection[str]) -> bool:
@@ -155,19 +169,20 @@ class ModelView:
         return bool(node.scalars or node.messages or not self.config.complaints)
 
     @functools.cached_property
-    def derived(self) -> tuple[str, str]:
-        """Backend and file that Triton takes where neither ``backend`` nor ``platform`` names one."""
-        return derive_backend(self.config.node, folders=self.folders, files=self.files)
+    def derived(self) -> DerivedBackend:
+        """What Triton takes for the backend where neither ``backend`` nor ``platform`` names one."""
+        return derive_backend(self.config.node, name=self.name, folders=self.folders, files=self.files)
 
     @property
     def backend(self) -> str:
         """The backend that serves the model, named or derived; empty where there is none."""
-        return self.config.backend or self.derived[0]
+        return self.config.backend or self.derived.backend
 
     @property
     def model_file(self) -> str:
         """The file in a version folder that the backend loads; empty where that is the backend's affair."""
-        return self.config.model_file or self.derived[1]
+        has_own = self.derived.from_name and self.backend not in MODEL_FILES  # such as identity, which loads no file
+        return self.config.model_file or ("" if has_own else self.derived.file)
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -278,9 +293,15 @@ def view_repository(
     for path in sorted(folder.iterdir()):
         if path.is_dir() and path.name not in models and not is_junk(path.name):
             model = view_model(path, ())
-            if model.backend:
+            if _is_model_without_config(model):
                 models[path.name] = model
     return RepositoryView(root=folder, recipe=None, addressed=addressed, models=models, target=target or Target())
+
+
+def _is_model_without_config(model: ModelView) -> bool:
+    """Whether Triton derives a backend; from a dot in the name (``notes.old``) only one that there is counts."""
+    derived = model.derived
+    return bool(derived.backend) and (not derived.from_name or (derived.backend in known_backends() and bool(model.versions)))
 
 
 def used_models(recipe: Recipe, folder: Path) -> dict[str, ModelView]:
