@@ -107,6 +107,15 @@ def test_both_readers_refuse_the_same_of_a_thousand_mutated_configurations() -> 
     assert 200 < len(refused) < 900
 
 
+def test_both_readers_take_a_list_without_elements_for_the_same_fields() -> None:
+    places = {"ModelConfig": "%s", "ModelOptimizationPolicy": "optimization { %s }", "ModelInput": "input { %s }"}
+    fields = [(place, name) for kind, place in places.items() for name in (*message_fields(kind), "unknown")]
+    texts = [place % f"{name}{colon}[ ]" for place, name in fields for colon in (" ", ": ")]
+    taken = {text for text in texts if not _is_refused(text)}
+    assert [text for text in texts if bool(read_config(text).complaints) == (text in taken)] == []
+    assert len(fields) < len(taken) + len(fields) < len(texts)
+
+
 def test_definitions_are_those_of_tritonclient() -> None:
     file = MESSAGES.DESCRIPTOR
     waiting = list(file.message_types_by_name.values())

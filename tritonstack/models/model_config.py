@@ -254,7 +254,7 @@ def _definitions() -> tuple[Mapping[str, Mapping[str, FieldSpec]], Mapping[str, 
 
 
 @functools.cache
-def _first_releases() -> Mapping[str, str]:
+def first_releases() -> Mapping[str, str]:
     """``message.field`` → the first Triton release that has it, of the fields that not every release has."""
     content = json.loads(importlib.resources.files(__package__).joinpath("model_config_fields.json").read_text())
     first: Mapping[str, str] = content["since"]["fields"]
@@ -268,7 +268,7 @@ def dated_fields(node: Node, kind: str = "ModelConfig", path: str = "") -> Itera
     """
     for name in (*node.scalars, *node.messages):
         where = f"{path}.{name}" if path else name
-        since = _first_releases().get(f"{kind}.{name}")
+        since = first_releases().get(f"{kind}.{name}")
         if since is not None:
             yield where, node.line_of(name), since
             continue
@@ -315,7 +315,8 @@ def _check(message: Message, *, type_name: str, path: str, complaints: list[Comp
     specs = _definitions()[0][type_name]
     node = Node(message.line)
     groups: dict[str, str] = {}
-    for item in (*message.fields, *message.empty_lists):
+    items: tuple[Field | EmptyList, ...] = (*message.fields, *message.empty_lists)
+    for item in items:
         where = f"{path}.{item.name}" if path else item.name
         spec = specs.get(item.name)
         if spec is None:

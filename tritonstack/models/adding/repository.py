@@ -80,9 +80,7 @@ def _view(folder: Path, name: str) -> RepositoryView:
 
 def _is_model(model: ModelView) -> bool:
     """Whether a directory is a model's: with a configuration, or a version with a file that Triton knows."""
-    return CONFIG in model.files or bool(
-        model.versions and model.derived.backend and not model.derived.from_name
-    )
+    return CONFIG in model.files or bool(model.versions and model.derived.backend and not model.derived.from_name)
 
 
 def _no_model(folder: Path, given: Path) -> Problem:

@@ -99,8 +99,9 @@ def _pair(model: ModelView, platform: str, backend: str) -> Iterator[Finding]:
 
 
 _PROGRAM = "model.py"
-_NOT_WRITTEN_IN_PYTHON = frozenset(
-    {"python", "onnxruntime", "tensorrt", "tensorflow", "openvino", "dali", "fil", "fastertransformer", "identity", "repeat", "square"}
+_NOT_WRITTEN_IN_PYTHON = (
+    *("python", "onnxruntime", "tensorrt", "tensorflow", "openvino", "dali", "fil", "fastertransformer"),
+    *("identity", "repeat", "square"),
 )
 """Backends that are a library and have no ``model.py`` beside it."""
 PYTORCH_PROGRAM_FROM = "24.01"

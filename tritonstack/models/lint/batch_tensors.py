@@ -16,7 +16,7 @@ _TYPES = ("TYPE_INT32", "TYPE_FP32")
 
 
 def check_batch_tensors(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with the tensors of a batch. Triton checks them after the backend has completed inputs and outputs."""
+    """What is wrong with the tensors of a batch, which Triton checks after the backend completed inputs and outputs."""
     node = model.config.node
     if not node.has("batch_input") and not node.has("batch_output"):
         return
@@ -31,6 +31,8 @@ def check_batch_tensors(view: RepositoryView, model: ModelView) -> Iterator[Find
     for batch_output in node.nodes("batch_output"):
         yield from _sources(model, "batch_output", batch_output, inputs)
         targets = batch_output.texts("target_name")
+        if not targets:  # the C++ backends' common code takes the first: server 2.51.0 ends with a segmentation fault
+            yield at_line(model, batch_output.line, "batch-tensor", "batch_output without target_name", "an output")
         for name in dict.fromkeys(targets):
             found = f"batch_output with target_name {name}"
             if outputs is not None and name not in outputs:

@@ -10,7 +10,13 @@ from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.folder_files import text_inside
 from tritonstack.models.lint.backend import check_backend, check_formats
 from tritonstack.models.lint.batch_tensors import check_batch_tensors
-from tritonstack.models.lint.config import check_name, check_newer_fields, check_parameters, check_syntax
+from tritonstack.models.lint.config import (
+    check_metrics,
+    check_name,
+    check_newer_fields,
+    check_parameters,
+    check_syntax,
+)
 from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
 from tritonstack.models.lint.instances import (
@@ -58,6 +64,7 @@ ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
 MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ...] = (
     check_syntax,
     check_newer_fields,
+    check_metrics,
     check_name,
     check_versions,
     check_backend,

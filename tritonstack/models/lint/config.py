@@ -43,6 +43,25 @@ def check_newer_fields(view: RepositoryView, model: ModelView) -> Iterator[Findi
             yield at_line(model, line, "field-newer", found, allowed)
 
 
+# Source: core src/model_config_utils.cc (ValidateModelMetrics), branch r24.11.
+
+
+def check_metrics(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What each metric of a model's own lacks."""
+    metrics = model.config.node.node("model_metrics")
+    for control in metrics.nodes("metric_control") if metrics else ():
+        family, buckets = control.node("metric_identifier"), control.node("histogram_options")
+        lacking = {
+            "metric_identifier": family is None,
+            "family": family is not None and not family.text("family"),
+            "histogram_options": buckets is None,
+            "buckets": buckets is not None and not buckets.scalars.get("buckets"),
+        }
+        for field in (name for name, is_lacking in lacking.items() if is_lacking):
+            allowed = "metric_identifier with a family, and histogram_options with buckets"
+            yield at_line(model, control.line, "model-metrics", f"metric_control without {field}", allowed)
+
+
 def check_name(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """The directory's name against the configuration's. The addressed model's is hidden in multi-model mode."""
     name = model.config.name

@@ -301,7 +301,9 @@ def view_repository(
 def _is_model_without_config(model: ModelView) -> bool:
     """Whether Triton derives a backend; from a dot in the name (``notes.old``) only one that there is counts."""
     derived = model.derived
-    return bool(derived.backend) and (not derived.from_name or (derived.backend in known_backends() and bool(model.versions)))
+    return bool(derived.backend) and (
+        not derived.from_name or (derived.backend in known_backends() and bool(model.versions))
+    )
 
 
 def used_models(recipe: Recipe, folder: Path) -> dict[str, ModelView]:
