@@ -178,7 +178,7 @@ def instances(draw: random.Random) -> dict[str, str | bytes]:
         ]
         fields.append(draw.choice(["", "count: 1", "count: 2", "count: 0", "count: -3"]))
         fields.append(draw.choice([""] * 8 + ["gpus: [ -1 ]", "gpus: -1", "gpus: [ ]"]))
-        fields.append(draw.choice([""] * 13 + ["kind: KIND_GPU gpus: [ -1 ]", "kind: KIND_TPU"]))
+        fields.append(draw.choice([""] * 12 + ['profile: "0"', "kind: KIND_GPU gpus: [ -1 ]", "kind: KIND_TPU"]))
         fields.append(draw.choice(["", "", 'name: "workers"', "passive: false", 'host_policy: "node"']))
         if fields[3].startswith("kind"):
             fields[0] = ""
@@ -212,24 +212,102 @@ def files_laid_out(draw: random.Random) -> dict[str, str | bytes]:
 
 
 def batched(draw: random.Random) -> dict[str, str | bytes]:
-    """A Python model with schedulers, queues and policies."""
+    """A Python model with a dynamic batcher, its queues and policies."""
     name, limit = _name(draw), draw.choice([0, 1, 8, 8, 8])
     preferred = draw.choice([[], [], [4], [4, 8], [16], [1]])
     levels = draw.choice([0, 0, 1, 2])
     inside = [f"preferred_batch_size: {preferred}" if preferred else ""]
-    inside += [f"priority_levels: {levels} default_priority_level: 1"] if levels else []
-    inside += ["priority_queue_policy { key: 1 value { max_queue_size: 4 } }"] if levels else []
-    sequence = (
-        'sequence_batching { control_input [ { name: "START" control [ { kind: CONTROL_SEQUENCE_START %s } ] } ] }'
-    )
-    control = draw.choice(["fp32_false_true: [ 0, 1 ]", "int32_false_true: [ 0, 1 ]"])
-    scheduler = draw.choice([f"dynamic_batching {{ {' '.join(inside)} }}"] * 3 + [sequence % control])
-    head = ['backend: "python"', f"max_batch_size: {limit}", scheduler]
+    inside += [f"priority_levels: {levels} default_priority_level: {draw.choice([1] * 4 + [2, 0])}"] if levels else []
+    inside += ["preserve_ordering: true"] if draw.random() < 2 * RARELY else []
+    policy = draw.choice(["", "max_queue_size: 4", "timeout_action: DELAY default_timeout_microseconds: 9"])
+    inside += [f"default_queue_policy {{ {policy} }}"] if policy else []
+    inside += [f"priority_queue_policy {{ key: {draw.choice([1, 1, 1, 2])} value {{ {policy} }} }}"] if levels else []
+    empty = draw.choice([""] * 12 + ["optimization [ ]", "parameters [ ]"])
+    head = ['backend: "python"', f"max_batch_size: {limit}", f"dynamic_batching {{ {' '.join(inside)} }}", empty]
     head += draw.choice(
         [[]] * 4 + [["response_cache { enable: true }"], ["model_transaction_policy { decoupled: false }"]]
     )
-    text = _config(name=name, head=head, input=[_tensor("x", "FP32", [4])], output=[_tensor("y", "FP32", [4])])
-    return {f"{name}/config.pbtxt": text, f"{name}/1/model.py": PROGRAM}
+    return _plain(name, head)
+
+
+def _plain(name: str, head: Sequence[str], **tensors: Sequence[str]) -> dict[str, str | bytes]:
+    """A Python model of one input and one output, unless they are given."""
+    plain = {"input": [_tensor("x", "FP32", [4])], "output": [_tensor("y", "FP32", [4])]}
+    return {f"{name}/config.pbtxt": _config(name=name, head=head, **plain | tensors), f"{name}/1/model.py": PROGRAM}
+
+
+def sequences(draw: random.Random) -> dict[str, str | bytes]:
+    """A Python model with a sequence batcher: controls, a strategy and states."""
+    limit, controls = draw.choice([0, 8, 8]), []
+    for kind in draw.sample(("START", "END", "READY", "CORRID"), draw.randint(0, 4)):
+        values = draw.choice(["fp32_false_true: [ 0, 1 ]"] * 4 + ["int32_false_true: [ 0, 1 ]"] * 4 +
+                             ["bool_false_true: [ false, true ]"] * 4 + ["fp32_false_true: 1", ""])  # fmt: skip
+        if kind == "CORRID":
+            values = draw.choice([f"data_type: TYPE_{each}" for each in ("UINT64", "INT32", "STRING", "FP32", "INT64")])
+        said = draw.choice([kind] * 12 + ["START"])
+        controls.append(f'{{ name: "{kind}" control [ {{ kind: CONTROL_SEQUENCE_{said} {values} }} ] }}')
+    strategy = draw.choice([
+        "", "direct { }", f"direct {{ minimum_slot_utilization: {draw.choice(['0.5', '1', '0', '1.5'])} }}",
+        "oldest { max_candidate_sequences: 4 }", f"oldest {{ preferred_batch_size: {draw.choice([1, 4, 8, 9])} }}",
+    ])  # fmt: skip
+    state = 'state { input_name: "in" output_name: "out" data_type: TYPE_INT32 dims: [ 4 ] %s }'
+    start = 'initial_state { name: "s" data_type: TYPE_%s dims: [ %s ] zero_data: true }'
+    start %= draw.choice([("INT32", 4)] * 5 + [("FP32", 4), ("INT32", 3), ("INT32", -1)])
+    states = draw.choice(["", state % "", state % start])
+    inside = f"{strategy} {states} control_input [ {', '.join(controls)} ]"
+    return _plain(_name(draw), ['backend: "python"', f"max_batch_size: {limit}", f"sequence_batching {{ {inside} }}"])
+
+
+def ragged(draw: random.Random) -> dict[str, str | bytes]:
+    """A Python model with ragged inputs, and tensors that Triton makes of a batch."""
+    kinds = ["BATCH_ELEMENT_COUNT", "BATCH_ACCUMULATED_ELEMENT_COUNT", "BATCH_ITEM_SHAPE", "BATCH_ITEM_SHAPE_FLATTEN"]
+    sources = ['source_input: "x"'] * 10 + ['source_input: "z"', "", 'source_input: [ "x", "x" ]', 'source_input: "y"']
+    kind = draw.choice(["FP32", "INT32"] * 4 + ["INT64"])
+    inside = f'kind: {draw.choice(kinds)} target_name: "index" data_type: TYPE_{kind} {draw.choice(sources)}'
+    head = ['backend: "python"', f"max_batch_size: {draw.choice([0, 8, 8])}", f"batch_input [ {{ {inside} }} ]"]
+    if draw.random() < 1 / 2:
+        target = draw.choice(["y"] * 6 + ["x"])
+        inside = f'target_name: "{target}" kind: BATCH_SCATTER_WITH_INPUT_SHAPE {draw.choice(sources)}'
+        head.append(f"batch_output [ {{ {inside} }} ]")
+    ragged_input = _tensor("x", "FP32", [-1], "allow_ragged_batch: true")
+    return _plain(_name(draw), head, input=[ragged_input], output=[_tensor("y", "FP32", [-1])])
+
+
+def flags(draw: random.Random) -> dict[str, str | bytes]:
+    """A Python model whose tensors have formats, or fields of TensorRT's."""
+    dims = draw.choice([[4], [3, 8, 8], [3, 8, 8], [-1, -1, 3], [1, 3, 8, 8]])
+    form = draw.choice(["", "format: FORMAT_NONE", "format: FORMAT_NCHW", "format: FORMAT_NHWC"])
+    special = draw.choice([""] * 8 + ["is_shape_tensor: true", "is_shape_tensor: false", "allow_ragged_batch: true",
+                                      "is_non_linear_format_io: true", "is_non_linear_format_io: false"])  # fmt: skip
+    of_output = draw.choice([""] * 8 + ["is_shape_tensor: true", "is_non_linear_format_io: true"])
+    head = [draw.choice(['backend: "python"'] * 4 + ['backend: "python" platform: "tensorrt_plan"'])]
+    head += [f"max_batch_size: {draw.choice([0, 8])}", draw.choice(["", "", "", 'runtime: "libtriton_python.so"'])]
+    given, made = _tensor("x", "FP32", dims, form, special), _tensor("y", "FP32", [4], of_output)
+    return _plain(_name(draw), head, input=[given], output=[made])
+
+
+def named(draw: random.Random) -> dict[str, str | bytes]:
+    """An ensemble whose step has a dot in its name, and a backend of its own or none."""
+    name, suffix = _name(draw), draw.choice(["onnxruntime", "onnxruntime", "v2", "python", "2"])
+    step = f"{name}-step.{suffix}"
+    graph: dict[str, Any] = {"opset": 17}
+    for kind, tensor in (("input", "x"), ("output", "y")):
+        graph[f"{kind}s"] = [{"name": tensor, "dtype": "FP32", "shape": [None, 4]}]
+    graph["nodes"] = loadable(graph)
+    file = draw.choice(["model.py", "model.onnx", f"model.{suffix}"])
+    is_program = file == "model.py" or (suffix != "onnxruntime" and file != "model.onnx")
+    own = "python" if is_program else "onnxruntime"
+    backend = draw.choice(["", "", "", f'backend: "{own}"'])
+    plain = {"input": [_tensor("x", "FP32", [4])], "output": [_tensor("y", "FP32", [4])]}
+    maps = 'input_map { key: "x" value: "x" } output_map { key: "y" value: "y" }'
+    scheduling = f'ensemble_scheduling {{ step {{ model_name: "{step}" model_version: -1 {maps} }} }}\n'
+    head = ['platform: "ensemble"', "max_batch_size: 4"]
+    return {
+        f"{name}/config.pbtxt": _config(name=name, head=head, **plain) + scheduling,
+        f"{name}/1/": "",
+        f"{step}/config.pbtxt": _config(head=[backend, "max_batch_size: 4"], **plain),
+        f"{step}/1/{file}": PROGRAM if is_program else graph_file(graph),
+    }
 
 
 def ensembles(draw: random.Random) -> dict[str, str | bytes]:
@@ -268,7 +346,11 @@ KINDS: Mapping[str, Callable[[random.Random], dict[str, str | bytes]]] = {
     "instances": instances,
     "files": files_laid_out,
     "batched": batched,
+    "sequences": sequences,
+    "ragged": ragged,
+    "flags": flags,
+    "named": named,
     "ensembles": ensembles,
 }
-"""Kind → what makes a case of it. ``onnx-completed`` is judged by this project's stand-in for the onnxruntime backend,
-which follows that backend's source; all others by NVIDIA's own core and Python backend."""
+"""Kind → what makes a case of it. ONNX graphs are judged by this project's stand-in for the onnxruntime backend, which
+follows that backend's source; all else by NVIDIA's own core and Python backend."""

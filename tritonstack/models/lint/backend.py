@@ -72,6 +72,9 @@ def _missing(view: RepositoryView, model: ModelView, *, is_there: bool) -> Itera
     elif derived.from_name and not is_there and derived.backend not in known_backends():
         found += f"; Triton takes {derived.backend} from the directory's name, which is no backend"
         yield at_line(model, line, "backend-missing", found)
+    elif derived.from_name and derived.backend in _PAIRED:  # from a name Triton completes no platform
+        found += f"; Triton takes {derived.backend} from the directory's name and refuses it without its platform"
+        yield at_line(model, line, "backend-missing", found, f'backend: "{derived.backend}"')
     elif of_archive and view.target.multi_model:
         found += f"; a multi-model endpoint loads {model.name} under the archive's name, not the directory's"
         yield at_line(model, line, "backend-missing", found, f'backend: "{derived.backend}"')
