@@ -305,7 +305,7 @@ def named(draw: random.Random) -> dict[str, str | bytes]:
     return {
         f"{name}/config.pbtxt": _config(name=name, head=head, **plain) + scheduling,
         f"{name}/1/": "",
-        f"{step}/config.pbtxt": _config(head=[backend, "max_batch_size: 4"], **plain),
+        f"{step}/config.pbtxt": _config(name="", head=[backend, "max_batch_size: 4"], **plain),
         f"{step}/1/{file}": PROGRAM if is_program else graph_file(graph),
     }
 
