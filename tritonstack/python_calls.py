@@ -26,9 +26,9 @@ def imported_names(tree: ast.Module) -> dict[str, str]:
                 found[alias.asname or alias.name.split(".")[0]] = (
                     alias.name if alias.asname else alias.name.split(".")[0]
                 )
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                found[alias.asname or alias.name] = f"{node.module}.{alias.name}" if node.module else alias.name
     return found
 
 

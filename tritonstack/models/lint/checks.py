@@ -19,6 +19,7 @@ from tritonstack.models.lint.config import (
 )
 from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
+from tritonstack.models.lint.fetches import check_fetches
 from tritonstack.models.lint.instances import (
     check_instances,
     check_python_on_instance,
@@ -78,6 +79,7 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
     check_warmup,
     check_execution,
     check_program,
+    check_fetches,
     check_graph,
     check_formats,
     check_engine,

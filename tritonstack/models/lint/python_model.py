@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from tritonstack.foreign_text import code_of, parse_program
+from tritonstack.foreign_text import parse_program
 from tritonstack.models.lint.completion import PYTHON_CLASS, python_program
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
 from tritonstack.models.sample import ENVIRONMENT
-from tritonstack.python_calls import INFERS, LOADS, calls_of, full_name, imported_names, programs_of
+from tritonstack.python_calls import INFERS, LOADS, calls_of, programs_of
 from tritonstack.tar_reading import first_match
 
 # Source: python_backend src/pb_stub.cc (Stub::StubSetup), src/stub_launcher.cc (Launch).
@@ -39,10 +39,6 @@ def check_program(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         path = python_program(model, version)
         if path is not None:
             yield from _program(path)
-        for name in sorted(model.files):
-            beside = model.on_disk(name)
-            if name.startswith(f"{version}/") and name.endswith(".py") and beside is not None:
-                yield from _fetched(beside)
 
 
 def _program(path: Path) -> Iterator[Finding]:
@@ -116,74 +112,6 @@ def _bound(nodes: Iterable[ast.AST]) -> set[str]:
 def _can_execute(node: ast.ClassDef) -> bool:
     """Whether the class has ``execute`` or may inherit it."""
     return bool(node.bases) or "execute" in _bound(ast.walk(ast.Module(node.body, [])))
-
-
-def _fetched(path: Path) -> Iterator[Finding]:
-    """Calls that fetch something from elsewhere when the model is loaded."""
-    try:
-        tree = parse_program(path.read_bytes())
-    except SyntaxError:
-        return  # another rule's matter where the program is the model's, and of no effect where it is not
-    for fetch in fetches(tree):
-        yield Finding(
-            file=path,
-            line=fetch.lineno,
-            column=fetch.col_offset + 1,
-            rule="weights-fetched",
-            found=code_of(fetch)[:80],
-        )
-
-
-_ALWAYS = (
-    "huggingface_hub.hf_hub_download", "huggingface_hub.snapshot_download", "torch.hub.load_state_dict_from_url",
-    "torch.hub.download_url_to_file", "torch.utils.model_zoo.load_url", "tensorflow_hub.load", "nltk.download",
-    "spacy.cli.download", "gdown.download", "wget.download", "urllib.request.urlopen", "urllib.request.urlretrieve",
-    "urllib3.PoolManager", "requests.get", "requests.post", "requests.request", "requests.Session", "httpx.get",
-    "httpx.stream", "httpx.Client", "boto3.client", "boto3.resource", "boto3.Session",
-)  # fmt: skip
-"""Functions that fetch whatever they are given, by their full names."""
-
-_HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")
-
-
-def fetches(tree: ast.Module) -> Iterator[ast.Call]:
-    """The calls of a program that fetch something. A path in a variable, or a helper of another name, passes."""
-    names = imported_names(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _is_fetch(full_name(node.func, names), node):
-            yield node
-
-
-def _is_fetch(name: str, call: ast.Call) -> bool:
-    last = name.rsplit(".", 1)[-1]
-    if any(name == known or name.endswith(f".{known}") for known in _ALWAYS):
-        return True
-    if name == "torch.hub.load":
-        return not _is_constant(call, "source", "local")
-    if last == "from_pretrained":  # fetches where it is given a hub's name and no folder
-        is_hubs = _is_hubs(call, 0, "pretrained_model_name_or_path", left_out=False)
-        return is_hubs and not _is_constant(call, "local_files_only", value=True)
-    if name.startswith("torchvision.models."):
-        given = [each.value for each in call.keywords if each.arg in ("weights", "pretrained")]
-        return any(not isinstance(node, ast.Constant) or node.value not in (None, False) for node in given)
-    # A pipeline without a model takes a default of the hub.
-    return last == "pipeline" and name.startswith("transformers.") and _is_hubs(call, 1, "model", left_out=True)
-
-
-def _is_hubs(call: ast.Call, place: int, name: str, *, left_out: bool) -> bool:
-    """Whether an argument is a literal hub's name, ``org/name`` or ``name``, and no path; ``left_out``: without it."""
-    named = [keyword.value for keyword in call.keywords if keyword.arg == name]
-    given = call.args[place] if len(call.args) > place else next(iter(named), None)
-    if given is None:
-        return left_out
-    return isinstance(given, ast.Constant) and isinstance(given.value, str) and bool(_HUB_NAME.fullmatch(given.value))
-
-
-def _is_constant(call: ast.Call, keyword: str, value: object) -> bool:
-    return any(
-        each.arg == keyword and isinstance(each.value, ast.Constant) and each.value.value == value
-        for each in call.keywords
-    )
 
 
 # Source: python_backend src/python_be.cc (ModelState::ModelState), src/stub_launcher.cc (StubLauncher::Initialize);
