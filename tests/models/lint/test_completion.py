@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.models.folders import write
+from tests.models.folders import CONFIG, write
 from tests.models.lint.onnx_files import write_graph
 from tritonstack.models.lint import lint_folder
 
@@ -77,11 +77,34 @@ def test_a_tensor_of_one_number_per_request_is_suggested_as_what_both_then_accep
     assert errors(folder) == []
 
 
-@pytest.mark.parametrize(("function", "rules"), [("auto_complete_config", []), ("initialize", ["tensor-dims"])])
-def test_what_a_program_may_complete_is_no_error(tmp_path: Path, function: str, rules: list[str]) -> None:
-    program = f"class TritonPythonModel:\n    def {function}(config): ...\n    def execute(self, requests): ...\n"
-    config = 'backend: "python" input [ { name: "x" data_type: TYPE_FP32 } ]'
-    write(tmp_path / "r", {"double/1/model.py": program, "double/config.pbtxt": config})
+@pytest.mark.parametrize(
+    ("lines", "rules"),
+    [
+        (["inputs = [{'name': 'x', 'data_type': 'TYPE_FP32', 'dims': [1]}]", "for each in inputs:",
+          "    config.add_input(each)", "return config"], []),
+        (["names = []", "for each in config.as_dict()['input']:", "    names.append(each['name'])",
+          "if 'x' not in names:", "    config.add_input({})", "return config"], []),
+        (["for each in [{'dims': [1]}]:", "    if each['name'] not in []:", "        config.add_input(each)",
+          "return config"], ["python-auto-complete"]),
+        (["config.add_input(X)", "return config"], ["python-auto-complete"]),
+        (["config.add_input({'name': 'x', 'data_type': KIND, 'dims': SEVERAL})", "return config"], []),
+        (["config.set_max_batch_size(limit())", "return config"], []),
+        (["if config.as_dict()['platform']:", "    raise ValueError", "return config"], []),
+        (["x = []", "for i in [1, 2] * 50:", "    x = [x, x]", "return x"], []),
+        (["x, all = [], [1]", "return config"], []),
+        (["x = []", "for i in LONG:", "    y = []", "    y.append(x)", "    y.append(x)", "    x = y", "return x"], []),
+        (["x = []", "for i in LONG:", "    for j in LONG:", "        x = [x, x]", "return x"], []),
+    ],
+)  # fmt: skip
+def test_literals_of_a_program_are_evaluated_and_what_only_running_shows_is_no_error(
+    tmp_path: Path, lines: list[str], rules: list[str]
+) -> None:
+    """What the calls of a program complete or break is in the tables of ``tests/differential``."""
+    constants = "X = {'name': 'x', 'data_type': 'TYPE_FP32', 'dims': [2]}\nSEVERAL = [2]\nSEVERAL = [1]\n"
+    constants += f"KIND = 'TYPE_FP32'\nLONG = {[*range(100)]}\n"
+    head = f"{constants}class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(config):\n"
+    program = head + "".join(f"        {line}\n" for line in lines) + "    def execute(self, requests): ...\n"
+    write(tmp_path / "r", {"double/1/model.py": program, "double/config.pbtxt": CONFIG})
     assert errors(tmp_path / "r") == rules
 
 

@@ -1,7 +1,7 @@
 """A Triton model folder or repository → model folders: one for each ensemble with its steps, one for each other model.
 
-A ``config.pbtxt`` is kept as it is. What it leaves to be completed from an ONNX graph is written at its end, for a
-build needs every tensor in it.
+A ``config.pbtxt`` is kept as it is. What it leaves to be completed, from an ONNX graph or by the literals of a
+Python model's program, is written at its end, for a build needs every tensor in it.
 """
 
 from __future__ import annotations
@@ -209,7 +209,8 @@ def _completed(view: RepositoryView, model: ModelView, name: str) -> tuple[str, 
         )
     if not added and config.backend:
         return model.text, ()
-    if states_size and not config.max_batch_size and done.max_batch_size:  # Triton cannot tell 0 from none; a user can
+    grows = states_size and not config.max_batch_size and done.max_batch_size > 0
+    if grows and model.backend != "python":  # Triton cannot tell 0 from none; a user can. A program sets what it wants
         added = {kind: [_without_batch(each) for each in tensors] for kind, tensors in added.items()}
     head = [] if CONFIG in model.files else [f"name: {quoted(name)}"]
     head += [] if config.backend else [f"backend: {quoted(model.backend)}"]

@@ -1,18 +1,15 @@
-"""A model's tensors and batch size as its backend completes them from the graph."""
+"""A model's tensors and batch size as its backend completes them: from the graph, or by the model's own program."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonstack.foreign_text import parse_program
+from tritonstack.models.lint.auto_complete import completed_by_program
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.models.model_config import ModelConfig, Tensor
-
-PYTHON_CLASS, FUNCTION = "TritonPythonModel", "auto_complete_config"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +21,7 @@ class Completion:
     max_batch_size: int  # the same of that field
     is_known: bool = True  # False where reading does not show what is completed: then these are the written ones
     refusal: str = ""  # why completing it fails, and with it the load; empty where it does not
+    line: int = 0  # where that stands in the program of a Python model
 
 
 def as_written(config: ModelConfig, *, is_known: bool = True) -> Completion:
@@ -123,24 +121,22 @@ def completed_tensor(tensor: GraphTensor, limit: int) -> Tensor:
 
 
 def _by_program(model: ModelView) -> Completion:
-    """As written, unless the program may complete it: only running it would show how."""
+    """As the program of the newest version completes it, where reading shows that."""
     versions = model.served_versions
     path = python_program(model, versions[-1]) if versions else None
     try:
-        body = parse_program(path.read_bytes()).body if path else []
+        done = completed_by_program(parse_program(path.read_bytes()), model.config) if path else None
     except SyntaxError:
-        body = []  # another rule's matter
-    classes = [node for node in body if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS]
-    completes_nothing = (
-        len(classes) == 1 and not classes[0].bases and not any(FUNCTION in text for text in _texts(body))
+        done = None  # another rule's matter
+    if done is None:
+        return as_written(model.config, is_known=False)
+    return Completion(
+        inputs=done.inputs,
+        outputs=done.outputs,
+        max_batch_size=done.max_batch_size,
+        refusal=done.refusal,
+        line=done.line,
     )
-    return as_written(model.config, is_known=completes_nothing)
-
-
-def _texts(body: Iterable[ast.AST]) -> Iterator[str]:
-    """Names and texts in a program."""
-    for node in (node for each in body for node in ast.walk(each)):
-        yield from (value for _, value in ast.iter_fields(node) if isinstance(value, str))
 
 
 def _from_graph(view: RepositoryView, model: ModelView) -> Completion:

@@ -61,8 +61,10 @@ def _step(view: RepositoryView, ensemble: ModelView, step: Step) -> Iterator[Fin
         found = f"model_version: {version}" if step.node.has("model_version") else "no model_version, which means 0"
         allowed = f"-1 for the newest{''.join(f', {name}' for name in served)}"
         yield at_field(ensemble, "model_version", "ensemble-version", found, allowed, step.node)
-    limit = complete(view, step.model).max_batch_size
-    if limit != 0 and ensemble.config.max_batch_size > limit:
+    done = complete(view, step.model)
+    limit = done.max_batch_size
+    may_grow = step.model.backend == "python" and not done.is_known
+    if limit != 0 and ensemble.config.max_batch_size > limit and not may_grow:
         found = f"max_batch_size {ensemble.config.max_batch_size}, step {step.name} has {limit}"
         yield at_field(ensemble, "max_batch_size", "ensemble-batch", found, f"up to {limit}")
 
@@ -211,8 +213,9 @@ def _mapped(
 ) -> Iterator[Finding]:
     field, mapping = f"{kind}_map", step.inputs if kind == "input" else step.outputs
     tensors = {tensor.name: tensor for tensor in (model.inputs if kind == "input" else model.outputs)}
-    if not tensors and not model.is_known:
-        return  # what its backend makes of it cannot be read here
+    by_program = step.model is not None and step.model.backend == "python" and not model.is_known
+    if not model.is_known and (not tensors or by_program):
+        return  # what its backend or its program makes of it cannot be read here
     for key, name in mapping.items():
         if key not in tensors:
             found = f"{step}: {field} key {key}"

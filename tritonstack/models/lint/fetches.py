@@ -13,7 +13,8 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.foreign_text import code_of
-from tritonstack.models.lint.completion import PYTHON_CLASS, python_program
+from tritonstack.models.lint.auto_complete import PYTHON_CLASS
+from tritonstack.models.lint.completion import python_program
 from tritonstack.models.lint.program_load import LoadCall, run_at_load
 from tritonstack.models.lint.program_values import UNKNOWN, Program, Text
 from tritonstack.models.lint.registry import Finding

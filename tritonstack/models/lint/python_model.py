@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from tritonstack.foreign_text import parse_program
-from tritonstack.models.lint.completion import PYTHON_CLASS, python_program
+from tritonstack.models.lint.auto_complete import FUNCTION, PYTHON_CLASS
+from tritonstack.models.lint.completion import complete, python_program
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
@@ -26,7 +27,7 @@ _PLAIN_NAME = re.compile(r"[\w.+@%=:,~#^!?{}\[\]-]+", re.ASCII)
 _MODULE_NAME = re.compile(r"[^.]+\.py")
 
 
-def check_program(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def check_program(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with a Python model's program."""
     if model.backend != "python":
         return
@@ -39,6 +40,8 @@ def check_program(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         path = python_program(model, version)
         if path is not None:
             yield from _program(path)
+        if path is not None and version == model.served_versions[-1] and (done := complete(view, model)).refusal:
+            yield Finding(file=path, line=done.line, rule="python-auto-complete", found=done.refusal)
 
 
 def _program(path: Path) -> Iterator[Finding]:
@@ -55,8 +58,46 @@ def _program(path: Path) -> Iterator[Finding]:
         allowed = f"class {PYTHON_CLASS} with execute(self, requests)"
         yield Finding(file=path, rule="python-class", found=f"no class {PYTHON_CLASS}", allowed=allowed)
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS and not _can_execute(node):
-            yield Finding(file=path, line=node.lineno, rule="python-execute", found=f"{PYTHON_CLASS} without execute")
+        if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS:
+            if not _can_execute(node):
+                found = f"{PYTHON_CLASS} without execute"
+                yield Finding(file=path, line=node.lineno, rule="python-execute", found=found)
+            yield from _signatures(path, node)
+
+
+_CALLED: Mapping[str, tuple[str, ...]] = {
+    "__init__": (), FUNCTION: ("config",), "initialize": ("args",), "execute": ("requests",),
+}  # fmt: skip
+"""Methods of the class → the arguments that Triton gives them."""
+
+
+def _signatures(path: Path, owner: ast.ClassDef) -> Iterator[Finding]:
+    """Methods that cannot be called as Triton calls them; those with decorators of others may be anything."""
+    methods = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    for name, given in _CALLED.items():
+        method = methods.get(name)
+        decorators = [each.id if isinstance(each, ast.Name) else "" for each in method.decorator_list] if method else []
+        if method is None or not set(decorators) <= {"staticmethod", "classmethod"}:
+            continue
+        # Triton calls auto_complete_config on the class, the others on an object of it.
+        is_bound = "classmethod" in decorators or ("staticmethod" not in decorators and name != FUNCTION)
+        if not _takes(method.args, len(given) + is_bound):
+            first = ("cls",) if "classmethod" in decorators else ("self",) if is_bound else ()
+            marked = "@staticmethod " if name == FUNCTION and not first else ""
+            yield Finding(
+                file=path,
+                line=method.lineno,
+                rule="python-execute-signature" if name == "execute" else "python-signature",
+                found=f"{name}({ast.unparse(method.args)})",
+                allowed=f"{marked}{name}({', '.join((*first, *given))})",
+            )
+
+
+def _takes(arguments: ast.arguments, count: int) -> bool:
+    """Whether a function can be called with so many arguments, all by place."""
+    places = len(arguments.posonlyargs) + len(arguments.args)
+    is_enough = places - len(arguments.defaults) <= count
+    return is_enough and (count <= places or arguments.vararg is not None) and None not in arguments.kw_defaults
 
 
 def check_calls(view: RepositoryView) -> Iterator[Finding]:

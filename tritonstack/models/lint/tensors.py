@@ -155,18 +155,19 @@ def _labels(model: ModelView) -> Iterator[Finding]:
 # Source: core src/model_config_utils.cc (ValidateModelConfig).
 
 
-def check_batching(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def check_batching(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with batching."""
-    limit = model.config.max_batch_size
-    if limit < 0:
-        yield at_field(model, "max_batch_size", "max-batch-size", f"max_batch_size: {limit}", "0 or more")
+    if model.config.max_batch_size < 0:
+        found = f"max_batch_size: {model.config.max_batch_size}"
+        yield at_field(model, "max_batch_size", "max-batch-size", found, "0 or more")
     dynamic = model.config.node.node("dynamic_batching")
     if dynamic is None:
         return
-    if limit == 0:
+    done, limit = complete(view, model), model.config.max_batch_size
+    if done.max_batch_size == 0 and done.is_known:
         yield at_line(model, dynamic.line, "dynamic-batching", "dynamic_batching with max_batch_size 0")
     for size in dynamic.integers("preferred_batch_size"):
-        if not 0 < size <= limit:
+        if not 0 < size <= limit:  # Triton compares it before the backend completes anything
             line = dynamic.line_of("preferred_batch_size")
             allowed = f"1 to max_batch_size, {limit}" if limit > 0 else "none: max_batch_size is 0"
             yield at_line(model, line, "preferred-batch-size", f"preferred_batch_size {size}", allowed)
@@ -178,17 +179,18 @@ def check_batching(_view: RepositoryView, model: ModelView) -> Iterator[Finding]
 _SOURCES = ("zero_data", "random_data", "input_data_file")
 
 
-def check_warmup(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def check_warmup(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with warm-up requests."""
     if model.is_ensemble:
         return
-    inputs = {tensor.name: tensor for tensor in model.config.inputs}
+    done = complete(view, model)
+    inputs = {tensor.name: tensor for tensor in done.inputs}
     for warmup in model.config.node.nodes("model_warmup"):
-        size, limit = warmup.integer("batch_size"), max(1, model.config.max_batch_size)
+        size, limit = warmup.integer("batch_size"), max(1, done.max_batch_size)
         if size < 1:
             yield at_line(model, warmup.line, "warmup-skipped", "batch_size: 0 in model_warmup", "1 or more")
             continue
-        if size > limit:
+        if size > limit and done.is_known:
             found = f"batch_size: {size} in model_warmup"
             yield at_field(model, "batch_size", "warmup-batch", found, f"1 to {limit}", warmup)
         given = warmup.entries("inputs")
@@ -196,11 +198,11 @@ def check_warmup(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         if missing:
             yield at_line(model, warmup.line, "warmup-input", f"model_warmup without input {missing[0]}", "every input")
         for name, entry in given.items():
-            if name not in inputs:
+            if name not in inputs and done.is_known:
                 allowed = ", ".join(sorted(inputs)) or "no input"
                 found = f"model_warmup with input {name}"
                 yield at_line(model, warmup.line, "warmup-unknown-input", found, allowed)
-            elif isinstance(entry, Node):
+            elif name in inputs and isinstance(entry, Node):
                 yield from _like_input(model, entry, inputs[name])
             if isinstance(entry, Node):
                 yield from _data(model, name, entry)
