@@ -13,6 +13,10 @@ from tests.models.lint.onnx_files import write_graph
 from tritonstack.models.lint import lint_folder
 
 X, Y = "{ name: 'x' data_type: TYPE_FP32 dims: [ 4 ] }", "{ name: 'y' data_type: TYPE_FP32 dims: [ 2 ] }"
+WARMUP = (
+    "model_warmup [ { name: 'w' batch_size: %d inputs { key: '%s' value "
+    "{ data_type: TYPE_FP32 dims: [ 4 ] zero_data: true } } } ]"
+)
 BOTH = f"input [ {X} ] output [ {Y} ]"
 
 
@@ -59,12 +63,31 @@ def net(root: Path, config: str | None, graph: Mapping[str, Any]) -> Path:
         (BOTH.replace("[ 2 ]", "[ 1 ]"), graph_of(x=[4], y=[]), []),
         (BOTH, graph_of(x=[4], y=[]), ["onnx-shape"]),
         ("", graph_of(x=["n"], y=["n"]), []),
+        (WARMUP % (4, "x"), graph_of(), []),
+        (WARMUP % (5, "x"), graph_of(), ["warmup-batch"]),
+        (WARMUP % (1, "z"), graph_of(), ["warmup-input"]),
     ],
 )
 def test_an_onnx_model_is_held_against_its_graph_as_the_backend_completes_it(
     tmp_path: Path, config: str | None, graph: dict[str, Any], rules: list[str]
 ) -> None:
     assert errors(net(tmp_path, config, graph)) == rules
+
+
+@pytest.mark.parametrize(
+    ("config", "graph", "rules"),
+    [
+        ("dynamic_batching { }", graph_of(), set()),
+        ("dynamic_batching { }", graph_of(x=[1, 4], y=[1, 2]), {"dynamic-batching"}),
+        (WARMUP % (1, "x"), graph_of(), set()),
+        (WARMUP % (1, "z"), graph_of(), {"warmup-unknown-input"}),
+    ],
+)
+def test_warnings_are_of_the_completed_configuration(
+    tmp_path: Path, config: str, graph: dict[str, Any], rules: set[str]
+) -> None:
+    found = {each.rule for each in lint_folder(net(tmp_path, config, graph)) if each.level == "warning"}
+    assert found & {"dynamic-batching", "warmup-unknown-input"} == rules
 
 
 def test_a_tensor_of_one_number_per_request_is_suggested_as_what_both_then_accept(tmp_path: Path) -> None:
@@ -105,6 +128,42 @@ def test_literals_of_a_program_are_evaluated_and_what_only_running_shows_is_no_e
     head = f"{constants}class TritonPythonModel:\n    @staticmethod\n    def auto_complete_config(config):\n"
     program = head + "".join(f"        {line}\n" for line in lines) + "    def execute(self, requests): ...\n"
     write(tmp_path / "r", {"double/1/model.py": program, "double/config.pbtxt": CONFIG})
+    assert errors(tmp_path / "r") == rules
+
+
+COMPLETES = """
+class TritonPythonModel:
+    @staticmethod
+    def auto_complete_config(config):
+        config.add_input({"name": "x", "data_type": "TYPE_FP32", "dims": [4]})
+        config.add_output({"name": "y", "data_type": "TYPE_FP32", "dims": [2]})
+        config.set_max_batch_size(SIZE)
+        return config
+
+    def execute(self, requests): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "key", "rules"),
+    [
+        ("8", "x", []),
+        ("2", "x", ["ensemble-batch"]),
+        ("8", "features", ["ensemble-map", "ensemble-map"]),
+        ("int('2')", "features", []),
+    ],
+)
+def test_an_ensemble_is_compared_with_what_the_literals_of_a_steps_program_complete(
+    tmp_path: Path, size: str, key: str, rules: list[str]
+) -> None:
+    steps = f"""
+        platform: "ensemble" max_batch_size: 8
+        input [ {X} ] output [ {Y} ]
+        ensemble_scheduling {{ step [ {{ model_name: "net" model_version: -1
+          input_map {{ key: "{key}" value: "x" }} output_map {{ key: "y" value: "y" }} }} ] }}
+    """
+    files = {"net/1/model.py": COMPLETES.replace("SIZE", size), "net/config.pbtxt": 'backend: "python"'}
+    write(tmp_path / "r", files | {"all/config.pbtxt": steps, "all/1/.gitkeep": ""})
     assert errors(tmp_path / "r") == rules
 
 
