@@ -147,7 +147,10 @@ def test_a_model_that_the_endpoint_cannot_serve_is_written_with_its_response(pro
         ("model.safetensors", b"{}", "a .safetensors file"),
         ("none.onnx", None, "no such file or folder"),
         ("model.tar.gz", b"\x1f\x8b\x08 damaged", "damaged"),
-        ("model.zip", b"PK\x03\x04", "no TorchScript"),
+        ("model.zip", b"PK\x03\x04", "no TorchScript: cut off"),
+        ("model.pt", b"weights", "no TorchScript: text that begins 'weights'"),
+        ("model.onnx", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1\n", "Git LFS pointer"),
+        ("empty.onnx", b"", "an empty file"),
     ],
 )
 def test_files_of_other_formats_are_refused_with_what_to_make_of_them(

@@ -123,7 +123,7 @@ def test_a_variant_is_linted_for_its_own_instance_type_and_container(project: Pa
 
 def test_a_release_has_its_backends(project: Path) -> None:
     _config(project, CONFIG.replace('backend: "python"', 'platform: "tensorflow_graphdef"'))
-    (project / "model_repos/double/double/1/model.graphdef").write_text("")
+    (project / "model_repos/double/double/1/model.graphdef").write_text("\n\3\n\1x")  # one node
     (project / "model_repos/double/recipe.yaml").write_text(
         (project / "model_repos/double/recipe.yaml").read_text().replace("kind: python", "kind: tensorflow")
     )

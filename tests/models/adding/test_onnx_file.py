@@ -70,8 +70,8 @@ def test_everything_that_triton_cannot_serve_is_said_at_once(tmp_path: Path) -> 
     assert [problem.found.partition(",")[0] for problem in caught.value.problems] == [
         "output p is a sequence",
         "output b is BF16",
-        "weights in ../outside.bin",
-        "weights in gone.bin",
+        "weights in '../outside.bin'",
+        "weights in 'gone.bin'",
     ]
     assert all(problem.advice for problem in caught.value.problems)
 

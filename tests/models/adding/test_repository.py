@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.models.folders import places_in, write
+from tests.models.lint.examples import write_torchscript
 from tests.models.lint.onnx_files import node, write_graph
 from tritonstack.errors import InputError
 from tritonstack.models.adding.additions import Addition, AddOptions, parse_tensors
@@ -21,11 +22,17 @@ from tritonstack.models.model_config import read_config
 
 FOLDERS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("triton_folders.yaml").read_text())
 
+TORCHSCRIPT = {"version": 3, "code": "torch.relu(x)"}
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+
 
 def written(folder: Path, files: Mapping[str, Any]) -> Path:
     for name, content in files.items():
         if isinstance(content, str):
             write(folder, {name: content})
+        elif name.endswith(".pt"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            write_torchscript(folder / name, **content)
         else:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             nodes = [node(op, given, made, **more) for op, given, made, more in content.get("nodes", ())]
@@ -104,10 +111,10 @@ def test_everything_that_a_repository_lacks_is_said_at_once(tmp_path: Path) -> N
     files = {
         "pipeline/config.pbtxt": ensemble,
         "scale/config.pbtxt": 'backend: "pytorch"\nmax_batch_size: 8\n',
-        "scale/1/model.pt": "",
+        "scale/1/model.pt": TORCHSCRIPT,
         "plan/config.pbtxt": 'platform: "tensorrt_plan"\ninput [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]\n'
         'output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]\n',
-        "plan/1/model.plan": "",
+        "plan/1/model.plan": "ftrt, and an engine",
         "other/config.pbtxt": 'max_batch_size: 8\ninput [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]\n'
         'output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]\n',
     }
@@ -125,8 +132,22 @@ def test_everything_that_a_repository_lacks_is_said_at_once(tmp_path: Path) -> N
     ]
 
 
+def test_files_that_are_not_what_they_claim_are_refused_before_anything_is_completed_from_them(tmp_path: Path) -> None:
+    files = {
+        "graph/config.pbtxt": 'backend: "onnxruntime"\nmax_batch_size: 8\n',
+        "graph/1/model.onnx": POINTER,
+        "torch/config.pbtxt": 'platform: "pytorch_libtorch"\n',
+        "torch/1/model.pt": POINTER,
+    }
+    with pytest.raises(InputError) as caught:
+        additions(written(tmp_path / "given", files), tmp_path)
+    said = [(Path(problem.file or "").name, problem.found.split(",")[0]) for problem in caught.value.problems]
+    assert said == [("model.onnx", "model.onnx is a Git LFS pointer"), ("model.pt", "model.pt is a Git LFS pointer")]
+    assert all("git lfs pull" in problem.advice for problem in caught.value.problems)
+
+
 def test_tensors_that_nothing_states_are_written_by_hand(tmp_path: Path) -> None:
-    files = {"net/config.pbtxt": 'backend: "pytorch"\nmax_batch_size: 8\n', "net/1/model.pt": ""}
+    files = {"net/config.pbtxt": 'backend: "pytorch"\nmax_batch_size: 8\n', "net/1/model.pt": TORCHSCRIPT}
     repository = written(tmp_path / "given", files)
     with pytest.raises(InputError, match=r"(?s)every input.*write them into .*/net/config.pbtxt"):
         additions(repository, tmp_path)

@@ -27,9 +27,9 @@ from tritonstack.models.lint.view import Target
 #     Folder `path`.             an empty folder
 #
 # A block's language is the kind of content: ``onnx-graph`` (YAML, from which a test makes an ONNX file), ``size``
-# (bytes of a sparse file), ``tar.gz`` (names of empty files in an archive), ``link`` (the target of a symbolic link),
-# ``pipe`` (a named one), ``torchscript`` (version and expression), ``dali-pipeline`` (operators), anything else:
-# the text itself.
+# (bytes of a sparse file, and what it begins with), ``tar.gz`` (names of empty files in an archive), ``link`` (the
+# target of a symbolic link), ``pipe`` (a named one), ``torchscript`` (version and expression), ``dali-pipeline``
+# (operators), anything else: the text itself.
 
 
 _HEAD = re.compile(r"^`(?P<path>[^`]+)`(?P<how>|, added|, instead of `(?P<old>[^`]+)`):$")
@@ -159,8 +159,10 @@ def target_of(fields: Mapping[str, Any]) -> Target | None:
 
 def _write(path: Path, file: ExampleFile) -> None:
     if file.language == "size":
+        size, *begins = file.text.split()
         with path.open("wb") as stream:
-            stream.truncate(int(file.text.replace("_", "")))
+            stream.write(" ".join(begins).encode())
+            stream.truncate(int(size.replace("_", "")))
     elif file.language == "tar.gz":
         with tarfile.open(path, "w:gz") as archive:
             for name in file.text.split():

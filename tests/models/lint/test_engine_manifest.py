@@ -21,7 +21,7 @@ INPUTS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
     "k": ("INT32", (1, 2), (8, 2)),
 }
 OUTPUTS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {"y": ("FP32", (-1, -1, 3), (-1, -1, 3))}
-PLAN = "a plan"
+PLAN = "ftrt, and an engine"
 
 
 def _tensors(described: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]]) -> tuple[EngineTensor, ...]:

@@ -27,7 +27,9 @@ from tritonstack.models.adding.additions import (
     why_no_batch,
 )
 from tritonstack.models.lint.completion import completed_tensor
-from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
+from tritonstack.models.lint.content import wrong_weights
+from tritonstack.models.lint.file_formats import mismatch
+from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_data, read_graph
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.programs import Report, has_environment, run_script
 from tritonstack.models.recipe import Kind
@@ -157,7 +159,7 @@ def onnx_addition(path: Path, name: str, options: AddOptions, *, work: Path, rep
     Raises :class:`InputError` with everything that Triton cannot serve of it.
     """
     try:
-        graph, beside = read_graph(path), external_files(path)
+        graph, beside = read_graph(path), external_data(path)
     except OnnxError as error:
         raise InputError([Problem(file=str(path), found=f"no ONNX model: {error}", allowed=SUPPORTED)]) from error
     given = [("--input", each.name) for each in options.inputs] + [("--output", each.name) for each in options.outputs]
@@ -200,19 +202,18 @@ def _not_tensors(path: Path, graph: OnnxGraph) -> Iterator[Problem]:
             yield Problem(file=str(path), field=tensor.name, found=found, allowed=NO_TYPE, advice=advice)
 
 
-def _wrong_weights(path: Path, names: Sequence[str]) -> Iterator[Problem]:
-    """Files of external data that are missing, or lie elsewhere than below the graph's folder."""
-    for name in names:
+def _wrong_weights(path: Path, needed: Mapping[str, int]) -> Iterator[Problem]:
+    """Files of external data that are missing, cut off, or lie elsewhere than below the graph's folder."""
+    for name, size in needed.items():
         parts = PurePosixPath(name)
         if parts.is_absolute() or ".." in parts.parts or "\\" in name:
             advice = "save it again: onnx.save_model(…, save_as_external_data=True, location='weights.bin')"
-            found = f"weights in {name}, outside the graph's folder"
+            found = f"weights in {name!r}, outside the graph's folder"
             yield Problem(file=str(path), found=found, allowed="files beside the graph", advice=advice)
         elif reason := unfit(path.parent / name, path.parent):
             yield unfit_problem(path.parent / name, path.parent, reason)
-        elif not (path.parent / name).is_file():
-            found, allowed = f"weights in {name}, which is not there", f"the file {path.parent / name}"
-            yield Problem(file=str(path), found=found, allowed=allowed, advice="copy it beside the graph")
+        elif wrong := wrong_weights(path, name, size, root=path.parent):
+            yield Problem(file=str(path), found=wrong.found, allowed=wrong.allowed, advice=wrong.advice)
 
 
 def _without_shape(path: Path, name: str) -> Problem:
@@ -260,6 +261,10 @@ def torchscript_addition(
 
     Raises :class:`InputError` with everything that neither the file nor the options state.
     """
+    if wrong := mismatch(path, "torchscript"):
+        raise InputError(
+            [Problem(file=str(path), found=f"no TorchScript: {wrong.found}", allowed=SUPPORTED, advice=wrong.advice)]
+        )
     arguments = forward_arguments(path)
     problems = list(_problems(path, arguments, options))
     refuse(problems)

@@ -23,6 +23,7 @@ from tritonstack.models.adding.additions import (
     folder_name,
 )
 from tritonstack.models.lint.completion import complete
+from tritonstack.models.lint.content import check_content
 from tritonstack.models.lint.view import ModelView, RepositoryView, view_model, view_repository
 from tritonstack.models.model_config import Tensor
 from tritonstack.models.pbtxt import quoted
@@ -143,8 +144,10 @@ def _addition(
     models: list[TritonModel] = []
     for name in members:
         model = view.models[name]
+        damaged = [finding.problem() for finding in check_content(view, model) if finding.level == "error"]
+        problems += damaged
         text = ""
-        with collecting(problems):
+        with collecting([] if damaged else problems):  # nothing is completed from a file that is none
             text, of_model = _completed(view, model, name)
             unknown += of_model
         if model.backend == TENSORRT and "1/model.onnx" not in model.files:

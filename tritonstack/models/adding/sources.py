@@ -14,12 +14,14 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.models.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, folder_name
 from tritonstack.models.adding.model_file import onnx_addition, torchscript_addition
 from tritonstack.models.adding.repository import repository_additions
+from tritonstack.models.lint.file_formats import stand_in
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import ModelConfig, Tensor, read_config
 from tritonstack.models.programs import Report
 from tritonstack.unpacking import UnsafeArchiveError, unpack
 
 _GZIP, _ZIP, _PICKLE = b"\x1f\x8b", b"PK\x03\x04", b"\x80"
+_TORCH = (".pt", ".pth")
 _TO_ONNX = {
     ".safetensors": "torch.onnx.export, or optimum-cli export onnx",
     ".pt2": "torch.onnx.export(…).save('model.onnx')",
@@ -45,6 +47,7 @@ def read_source(
         return
     if not path.is_file():
         raise InputError([Problem(file=str(path), found="no such file or folder", allowed=SUPPORTED)])
+    _refuse_stand_in(path)
     with path.open("rb") as stream:
         begins = stream.read(len(_ZIP))
     with partial_folder(places.archives, name=".add") as work:
@@ -55,7 +58,7 @@ def read_source(
             return
         _refuse_other(path, begins)
         name = folder_name(options.name or path.stem, given=options.name is not None, source=path)
-        if begins == _ZIP:
+        if begins == _ZIP or path.suffix.lower() in _TORCH:
             yield (torchscript_addition(path, name, options, work=work, report=report, announce=announce),)
         else:
             yield (onnx_addition(path, name, options, work=work, report=report),)
@@ -70,6 +73,15 @@ def _unpacked(archive: Path, folder: Path, *, report: Report) -> Path:
         allowed = "a .tar.gz with a Triton model repository, as SageMaker takes it"
         raise InputError([Problem(file=str(archive), found=str(error), allowed=allowed)]) from error
     return folder
+
+
+def _refuse_stand_in(path: Path) -> None:
+    """Refuse a Git LFS pointer, a page or an error in the file's place, and an empty file."""
+    wrong = stand_in(path)
+    if wrong is not None:
+        raise InputError([Problem(file=str(path), found=wrong.found, allowed=SUPPORTED, advice=wrong.advice)])
+    if not path.stat().st_size:
+        raise InputError([Problem(file=str(path), found="an empty file", allowed=SUPPORTED)])
 
 
 def _refuse_other(path: Path, begins: bytes) -> None:

@@ -17,6 +17,7 @@ from tritonstack.models.lint.config import (
     check_parameters,
     check_syntax,
 )
+from tritonstack.models.lint.content import check_content
 from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
 from tritonstack.models.lint.fetches import check_fetches
@@ -68,6 +69,7 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
     check_metrics,
     check_name,
     check_versions,
+    check_content,
     check_backend,
     check_tensors,
     check_tensorrt_fields,

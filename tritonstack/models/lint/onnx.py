@@ -8,11 +8,9 @@ InputOutputInitializerInfos).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
 
-from tritonstack.folder_files import unfit
 from tritonstack.models.lint.completion import Completion, completed_from_graph, graph_path, promised_graph
-from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
+from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.tensors import fed_by_triton
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
@@ -31,28 +29,13 @@ def check_graph(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if path is not None:
         try:
             graph = read_graph(path)
-        except OnnxError as error:
-            yield Finding(file=path, rule="onnx-unreadable", found=str(error), allowed="an ONNX model")
+        except OnnxError:  # onnx-unreadable says it
             return
-        yield from _external_data(model, path)
         yield from _compare(model, graph, str(path.relative_to(model.directory)))
         return
     promised = promised_graph(view, model)
     if promised is not None:
         yield from _compare(model, promised, "the graph of recipe.yaml")
-
-
-def _external_data(model: ModelView, path: Path) -> Iterator[Finding]:
-    """Files of weights that a graph names outside its own folder: whoever loads it would read them there."""
-    try:
-        names = external_files(path)
-    except OnnxError as error:
-        yield Finding(file=path, rule="onnx-unreadable", found=str(error), allowed="an ONNX model")
-        return
-    for name in names:
-        parts = PurePosixPath(name).parts
-        if not parts or name.startswith("/") or ".." in parts or "\\" in name or unfit(path.parent / name, model.root):
-            yield Finding(file=path, rule="onnx-external-data", found=f"weights in {name!r}")
 
 
 def _compare(model: ModelView, graph: OnnxGraph, where: str) -> Iterator[Finding]:

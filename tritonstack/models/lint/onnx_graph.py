@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -27,6 +28,9 @@ _NODE_OPERATOR, _TENSOR_NAME, _TENSOR_EXTERNAL, _SPARSE_VALUES = 4, 8, 13, 1
 _MODEL_FUNCTIONS, _FUNCTION_NODE, _NODE_ATTRIBUTE, _SPARSE_TENSORS = 25, 7, 5, (1, 2)
 _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = (5, 10), (6, 11), (22, 23)
 _MOST_GRAPHS = 50
+_EXTENT = ("offset", "length")
+"""Keys of a TensorProto's external_data beside ``location``: onnx docs/ExternalData.md."""
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _KINDS = {4: "sequence", 5: "map", 7: "opaque value", 8: "sparse tensor", 9: "optional value"}
 """Field of a TypeProto that is no tensor's → what it stands for."""
 
@@ -100,21 +104,41 @@ def read_graph(path: Path) -> OnnxGraph:
 def external_files(path: Path) -> tuple[str, ...]:
     """The files that a graph keeps values in, as it names them: paths from its own folder, each once.
 
+    Raises :class:`OnnxError`.
+    """
+    return tuple(external_data(path))
+
+
+def external_data(path: Path) -> Mapping[str, int]:
+    """The files that a graph keeps values in → the bytes that it reads of each: the end of the last value.
+
     Of initialisers, sparse ones, and tensors among the attributes of nodes, those of graphs in control flow and of
-    functions included. Raises :class:`OnnxError`.
+    functions included. A value that states no length counts as far as it begins. Raises :class:`OnnxError`.
     """
     with path.open("rb") as stream:
-        found: dict[str, None] = {}
+        found: dict[str, int] = {}
         for part in _fields(stream, 0, os.fstat(stream.fileno()).st_size):
+            places: Iterable[tuple[str, int]] = ()
             if part.is_message and part.number == _MODEL_GRAPH:
-                found |= dict.fromkeys(_external_of_graph(stream, part, 0))
+                places = _external_of_graph(stream, part, 0)
             elif part.is_message and part.number == _MODEL_FUNCTIONS:
                 nodes = (each for each in _fields(stream, part.start, part.end) if each.number == _FUNCTION_NODE)
-                found |= dict.fromkeys(name for node in nodes for name in _external_of_node(stream, node, 0))
-        return tuple(found)
+                places = (place for node in nodes for place in _external_of_node(stream, node, 0))
+            for name, end in places:
+                found[name] = max(found.get(name, 0), end)
+        return found
 
 
-def _external_of_graph(stream: BinaryIO, graph: _Field, depth: int) -> Iterator[str]:
+def outermost_fields(path: Path) -> frozenset[int]:
+    """The numbers of the fields of a protobuf message in a file, whose contents are not read.
+
+    Raises :class:`OnnxError` where it is none, or is cut off.
+    """
+    with path.open("rb") as stream:
+        return frozenset(field.number for field in _fields(stream, 0, os.fstat(stream.fileno()).st_size))
+
+
+def _external_of_graph(stream: BinaryIO, graph: _Field, depth: int) -> Iterator[tuple[str, int]]:
     if depth > _MOST_GRAPHS:
         raise OnnxError(f"graphs nested more than {_MOST_GRAPHS} deep")
     for field in _fields(stream, graph.start, graph.end):
@@ -128,13 +152,13 @@ def _external_of_graph(stream: BinaryIO, graph: _Field, depth: int) -> Iterator[
             yield from _external_of_node(stream, field, depth)
 
 
-def _external_of_sparse(stream: BinaryIO, sparse: _Field) -> Iterator[str]:
+def _external_of_sparse(stream: BinaryIO, sparse: _Field) -> Iterator[tuple[str, int]]:
     for field in _fields(stream, sparse.start, sparse.end):
         if field.is_message and field.number in _SPARSE_TENSORS:
             yield from _locations(stream, field)
 
 
-def _external_of_node(stream: BinaryIO, node: _Field, depth: int) -> Iterator[str]:
+def _external_of_node(stream: BinaryIO, node: _Field, depth: int) -> Iterator[tuple[str, int]]:
     if not node.is_message:
         return
     for attribute in _fields(stream, node.start, node.end):
@@ -165,11 +189,17 @@ def _of_graphs(stream: BinaryIO, number: int) -> Iterator[_Field]:
             yield from (field for field in messages if field.number == number)
 
 
-def _locations(stream: BinaryIO, tensor: _Field) -> Iterator[str]:
-    """The value of ``location`` among a TensorProto's external_data: entries of key = 1 and value = 2."""
-    for field in _fields(stream, tensor.start, tensor.end):
-        if field.number == _TENSOR_EXTERNAL and field.is_message and _name(stream, field, 1) == "location":
-            yield _name(stream, field, 2)
+def _locations(stream: BinaryIO, tensor: _Field) -> Iterator[tuple[str, int]]:
+    """``location`` among a TensorProto's external_data, entries of key = 1 and value = 2, and where its bytes end."""
+    entries = {
+        _name(stream, field, 1): _name(stream, field, 2)
+        for field in _fields(stream, tensor.start, tensor.end)
+        if field.number == _TENSOR_EXTERNAL and field.is_message
+    }
+    if "location" in entries:
+        given = [entries.get(key, "") for key in _EXTENT]
+        offset, length = (int(text) if _NUMBER.fullmatch(text) else 0 for text in given)
+        yield entries["location"], offset + length
 
 
 def _graph(stream: BinaryIO, graph: _Field, opset: int) -> OnnxGraph:

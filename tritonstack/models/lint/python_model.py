@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from tritonstack.foreign_text import parse_program
+from tritonstack.foreign_text import code_of, parse_program
 from tritonstack.models.lint.auto_complete import FUNCTION, PYTHON_CLASS
 from tritonstack.models.lint.completion import complete, python_program
+from tritonstack.models.lint.file_formats import mismatch
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
@@ -163,6 +164,8 @@ _CPU_ONLY = "FORCE_CPU_ONLY_INPUT_TENSORS"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
 _MAGIC = (b"\x1f\x8b", b"PK", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"\x04\x22\x4d\x18")
 _TAR_MARK = (257, b"ustar")
+_CHECKED = {b"\x1f\x8b": "tar-gzip", b"PK": "zip"}
+"""Beginnings of archives → the format in which they are read as far as their end."""
 
 
 def check_execution(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -198,9 +201,9 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
         yield from _outside(model, path, entry)
     elif inside in model.files:
         packed = model.on_disk(inside)
-        if packed is not None and not _is_archive(packed):
-            found, allowed = f"{ENVIRONMENT} {path}, which is no archive", "a .tar.gz as conda-pack makes it"
-            yield at_line(model, entry.line, "execution-environment", found, allowed)
+        if packed is not None and (wrong := _wrong_archive(packed)):
+            found, allowed = f"{ENVIRONMENT} {path}, which {wrong[0]}", "a .tar.gz as conda-pack makes it"
+            yield at_line(model, entry.line, "execution-environment", found, allowed, wrong[1])
     elif packed_by_build:
         return
     elif not any(file.startswith(f"{inside}/") for file in model.files):
@@ -219,18 +222,23 @@ def _outside(model: ModelView, path: str, entry: Node) -> Iterator[Finding]:
     if not path.startswith(_MODEL_DIRECTORY):
         rule = "execution-environment-outside" if path.startswith("/") else "execution-environment"
         yield at_line(model, entry.line, rule, found, allowed)
-    elif (beside / "bin" / "activate").is_file() or (beside.is_file() and _is_archive(beside)):
+    elif (beside / "bin" / "activate").is_file() or (beside.is_file() and not _wrong_archive(beside)):
         yield at_line(model, entry.line, "execution-environment-beside", found, allowed)
     else:
-        what = "is no archive" if beside.is_file() else "has no bin/activate" if beside.is_dir() else "is not there"
+        wrong = _wrong_archive(beside) if beside.is_file() else None
+        what = wrong[0] if wrong else "has no bin/activate" if beside.is_dir() else "is not there"
         yield at_line(model, entry.line, "execution-environment", f"{found}, which {what}", allowed)
 
 
-def _is_archive(path: Path) -> bool:
-    """Whether a file begins as the archives do that the backend's libarchive reads, compressed or not."""
+def _wrong_archive(path: Path) -> tuple[str, str] | None:
+    """Why a file is none of the archives that the backend's libarchive reads, compressed or not, and what to do."""
     with path.open("rb") as stream:
         head = stream.read(_TAR_MARK[0] + len(_TAR_MARK[1]))
-    return head.startswith(_MAGIC) or head[_TAR_MARK[0] :] == _TAR_MARK[1]
+    name = next((name for magic, name in _CHECKED.items() if head.startswith(magic)), "")
+    if wrong := mismatch(path, name):
+        return f"is {wrong.found}", wrong.advice
+    is_archive = head.startswith(_MAGIC) or head[_TAR_MARK[0] :] == _TAR_MARK[1]
+    return None if is_archive else ("is no archive", "")
 
 
 _FOLDER = re.compile(r"(?:^|/)lib/python(3\.[0-9]+)(?:/|$)")
