@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import os
 import re
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ _RELEASE = "24.09"
 LOAD_SECONDS = 60.0
 GIVE_UP_SECONDS = 8.0
 """After this a server that loads a Python model in 2 s is taken not to answer any more."""
+NO_ANSWER = -1
+"""What a request counts as that is not answered in that time."""
 MOST_LOADED = 10
 """What one server keeps loaded: every instance of a Python model is a process."""
 SIDE_BY_SIDE = 4
@@ -115,6 +118,19 @@ class Server:
             self._container.exited.result(timeout=GIVE_UP_SECONDS)
             return Answer(accepted=False, told=self._container.log_path.read_text(errors="replace"))
 
+    def infer(self, name: str, shapes: Mapping[str, Sequence[int]]) -> int:
+        """The status of a request with tensors of these shapes to a loaded archive; ``NO_ANSWER`` where none comes."""
+        tensors = [
+            {"name": each, "datatype": "FP32", "shape": list(shape), "data": [0.5] * math.prod(shape)}
+            for each, shape in shapes.items()
+        ]
+        try:
+            return self._call("POST", f"/models/{name}/invoke", {"inputs": tensors}, of=name, seconds=GIVE_UP_SECONDS)[
+                0
+            ]
+        except TimeoutError:
+            return NO_ANSWER
+
     def _log(self, *, since: int, of: str) -> str:
         """The lines logged since a byte, without those about other archives: some are loaded anew in between."""
         with self._container.log_path.open("rb") as log:
@@ -122,7 +138,9 @@ class Server:
             lines = log.read().decode(errors="replace").splitlines()
         return "\n".join(line for line in lines if set(_ARCHIVE.findall(line)) <= {of})
 
-    def _call(self, method: str, path: str, body: dict[str, str] | None, *, of: str, seconds: float) -> tuple[int, str]:
+    def _call(
+        self, method: str, path: str, body: Mapping[str, object] | None, *, of: str, seconds: float
+    ) -> tuple[int, str]:
         connection = http.client.HTTPConnection("container")
         connection.sock = self._container.connect()
         connection.sock.settimeout(seconds)

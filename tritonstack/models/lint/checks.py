@@ -20,6 +20,7 @@ from tritonstack.models.lint.config import (
 from tritonstack.models.lint.content import check_content
 from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
+from tritonstack.models.lint.ensemble_requests import check_requests
 from tritonstack.models.lint.fetches import check_fetches
 from tritonstack.models.lint.instances import (
     check_instances,
@@ -46,6 +47,7 @@ from tritonstack.models.lint.view import (
     view_model,
     view_repository,
 )
+from tritonstack.models.lint.warmup_calls import check_warmup_calls
 from tritonstack.models.model_config import read_config
 from tritonstack.models.pbtxt import Field, PbtxtError, parse
 from tritonstack.models.recipe import RECIPE
@@ -57,6 +59,7 @@ ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
     check_inside,
     check_files,
     check_ensembles,
+    check_requests,
     check_calls,
     check_onnxruntime,
     check_size,
@@ -79,6 +82,7 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
     check_sequences,
     check_instances,
     check_warmup,
+    check_warmup_calls,
     check_execution,
     check_program,
     check_fetches,

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from tritonstack.folder_files import unfit
 from tritonstack.models.lint.file_formats import Mismatch, loaded_format, mismatch, named_format, stand_in
-from tritonstack.models.lint.onnx_graph import OnnxError, external_data, read_graph
+from tritonstack.models.lint.onnx_graph import OnnxError, external_data, external_files, read_graph
 from tritonstack.models.lint.python_model import environment_file
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView
@@ -32,17 +32,19 @@ def check_content(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         for name in _loaded_names(model, version):
             path = model.directory / version / name
             if path.exists() and not unfit(path, model.root):
-                loaded.add(f"{version}/{name}")
+                # An OpenVINO network's weights are judged with it.
+                loaded |= {f"{version}/{name}", f"{version}/{PurePosixPath(name).with_suffix('.bin')}"}
                 yield from _loaded(model, path)
         for graph in _graphs(model, version):
-            loaded.add(graph.relative_to(model.directory).as_posix())
+            place = graph.relative_to(model.directory)
+            loaded |= {str(place), *(f"{place.parent}/{name}" for name in _weights_of(graph))}
             yield from _graph(model, graph)
     environment = environment_file(model)
     for name in sorted(model.files - {CONFIG}):
-        path, is_loaded = model.on_disk(name), any(name == each or name.startswith(f"{each}/") for each in loaded)
+        beside, is_loaded = model.on_disk(name), any(name == each or name.startswith(f"{each}/") for each in loaded)
         is_environment = environment is not None and (name == environment or name.startswith(f"{environment}/"))
-        if path is not None and not is_loaded and not is_environment:
-            yield from _beside(path)
+        if beside is not None and not is_loaded and not is_environment:
+            yield from _beside(beside)
 
 
 def _loaded_names(model: ModelView, version: str) -> tuple[str, ...]:
@@ -90,6 +92,14 @@ def _graphs(model: ModelView, version: str) -> Iterator[Path]:
     for place in (f"{version}/{name}", f"{version}/{name}/model.onnx"):
         if path := model.on_disk(place):
             yield path
+
+
+def _weights_of(graph: Path) -> tuple[str, ...]:
+    """The files that a graph keeps weights in; none of a graph that cannot be read."""
+    try:
+        return external_files(graph)
+    except OnnxError:
+        return ()
 
 
 def _graph(model: ModelView, path: Path) -> Iterator[Finding]:

@@ -208,8 +208,9 @@ def _saved_model(path: Path) -> str:
         return "a file, where a SavedModel is a folder"
     if not graph.is_file():
         return "" if (path / "saved_model.pbtxt").is_file() else "a folder without saved_model.pb"
-    if found := stand_in(graph):
-        return f"saved_model.pb is {found.found}; {found.advice}"
+    for each in sorted(path.rglob("*")):  # variables and assets are as much of it as the graph
+        if each.is_file() and (found := stand_in(each)):
+            return f"a folder whose {each.relative_to(path)} is {found.found}; {found.advice}"
     return _protobuf(graph, has=2, most=2)  # meta_graphs, beside saved_model_schema_version = 1
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from tritonstack.foreign_text import code_of, parse_program
+from tritonstack.foreign_text import parse_program
 from tritonstack.models.lint.auto_complete import FUNCTION, PYTHON_CLASS
 from tritonstack.models.lint.completion import complete, python_program
 from tritonstack.models.lint.file_formats import mismatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from tritonstack.models.lint.completion import Completion, complete
 from tritonstack.models.lint.registry import Finding
@@ -243,7 +243,34 @@ def _data(model: ModelView, name: str, entry: Node) -> Iterator[Finding]:
         yield at_line(model, line, "warmup-file", f"no file warmup/{file}", "a file that exists")
         return
     path, count = model.on_disk(f"warmup/{file}"), elements(dims)
+    if path is not None and count is not None and entry.text("data_type") == "TYPE_STRING":
+        yield from _strings(model, line, path, count)
+        return
     width = BYTES_OF.get(entry.text("data_type").removeprefix("TYPE_"))
     if path is not None and count is not None and width is not None and path.stat().st_size < count * width:
         found = f"warmup/{file} with {path.stat().st_size} bytes"
         yield at_line(model, line, "warmup-file", found, f"{count * width} bytes or more, for {list(dims)}")
+
+
+_LENGTH_BYTES = 4
+
+
+def _strings(model: ModelView, line: int, path: Path, count: int) -> Iterator[Finding]:
+    """A warm-up's file of strings: before each its length in 4 bytes, and as many as the shape has, batch or not.
+
+    Source: core src/infer_request.cc (ValidateBytesInputs).
+    """
+    size, place, strings = path.stat().st_size, 0, 0
+    with path.open("rb") as stream:
+        while strings <= count and place + _LENGTH_BYTES <= size:
+            stream.seek(place)
+            place += _LENGTH_BYTES + int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+            strings += 1
+    if place == size and strings == count:
+        return
+    said = "text without its length" if place > size else f"{strings} strings"
+    said += f" and {size - place:,} bytes more" if place < size else ""
+    found = f"warmup/{path.name} of {size:,} bytes with {said}"
+    allowed = f"{count} in all, each after its length in 4 bytes, the lowest byte first"
+    advice = f"write it with struct.pack('<I', len(text)) + text for each of the {count}"
+    yield at_line(model, line, "warmup-file", found, allowed, advice)

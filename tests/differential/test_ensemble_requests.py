@@ -1,0 +1,21 @@
+"""Ensembles that load: a real server answers their requests as the linter's table says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.differential.server import NO_ANSWER, Server
+from tests.models.lint.ensemble_requests import ENSEMBLES, write_ensemble
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_a_server_answers_the_requests_of_an_ensemble_as_the_table_says(tmp_path: Path, name: str) -> None:
+    case = ENSEMBLES[name]
+    with Server.running(tmp_path) as server:
+        answer, archive = server.load_laid_out(lambda folder: write_ensemble(folder, case))
+        assert answer.accepted, answer.told
+        statuses = [server.infer(archive, shapes) for shapes, _ in case["requests"]]
+    assert statuses == [status or NO_ANSWER for _, status in case["requests"]]
