@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,8 @@ def report(figures={}, tools={}, inputs={}):
 """The first lines of an export script: what it is told, and two functions for what it leaves."""
 
 T4 = Platform(release="24.09", gpu="t4")
+PACKED = gzip.compress(bytes(1024), mtime=0)
+"""A packed environment without a file: an empty .tar.gz."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +132,8 @@ def make_engine(**fields: Any) -> EngineEntry:
 
 
 def make_environment_file(path: Path, python: str) -> PackedEnvironment:
-    """A packed execution environment that is not one."""
-    path.write_bytes(b"\x1f\x8b packed")
+    """A packed execution environment without a file."""
+    path.write_bytes(PACKED)
     return PackedEnvironment(path=path, python=python, packages={"numpy": "1.26.4"})
 
 

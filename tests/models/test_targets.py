@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.models.folders import (
+    PACKED,
     T4,
     make_endpoint,
     make_environment,
@@ -159,4 +160,4 @@ def test_the_environment_is_packed_for_a_platform_and_the_local_one_stands_in_he
     for item, name in ((here, "here"), (there, "there")):
         unpack(places.archive(item.name, item.target), tmp_path / name)
     assert not (tmp_path / "here/double/env.tar.gz").exists()
-    assert (tmp_path / "there/double/env.tar.gz").read_bytes() == b"\x1f\x8b packed"
+    assert (tmp_path / "there/double/env.tar.gz").read_bytes() == PACKED
