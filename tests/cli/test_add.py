@@ -199,6 +199,24 @@ def test_record_sample_is_about_models_whose_response_no_export_makes(project: P
     assert "nothing, which no model folder" in str(done.exception)
 
 
+def test_outputs_that_differ_between_two_runs_are_in_no_response(project: Path) -> None:
+    noise = node("RandomNormalLike", ["x"], ["noise"])
+    tensors = [{"name": name, "dtype": "FP32", "shape": ["N", 2]} for name in ("x", "y", "noise")]
+    nodes = [node("Relu", ["x"], ["y"]), noise]
+    write_graph(project / "both.onnx", {"inputs": tensors[:1], "outputs": tensors[1:], "nodes": nodes})
+    done = run("add", "both.onnx")
+    assert done.return_value == 0, done.output
+    assert "without noise: two runs of one request differ" in done.stdout
+    answer = json.loads((project / "model_repos/both/sample/answer.json").read_text())
+    assert [each["name"] for each in answer["outputs"]] == ["y"]
+    assert CliRunner().invoke(root, ["build", "both"]).exit_code == 0
+    write_graph(project / "noise.onnx", {"inputs": tensors[:1], "outputs": tensors[2:], "nodes": [noise]})
+    done = run("add", "noise.onnx")
+    assert done.return_value == 1
+    assert "two runs of one request differ, as those of random operators do: noise" in done.stderr
+    assert not (project / "model_repos/noise/sample/answer.json").exists()
+
+
 def _relu() -> dict[str, object]:
     tensors = [{"name": name, "dtype": "FP32", "shape": ["N", 2]} for name in ("x", "y")]
     return {"inputs": tensors[:1], "outputs": tensors[1:], "nodes": [node("Relu", ["x"], ["y"])]}

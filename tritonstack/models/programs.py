@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
@@ -22,7 +24,7 @@ Report = Callable[[str], None]
 """Called with what is being done at the moment; a command shows it beside the elapsed time."""
 
 _KEPT_LINES = 20
-_KIB, _GIB = 1024, 1024**3
+_KIB, GIB = 1024, 1024**3
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
@@ -36,7 +38,16 @@ class Spent:
     peak_bytes: int  # the most memory that it held at once, resident
 
     def __str__(self) -> str:
-        return f"{self.step}: {self.seconds:.0f} s, {self.peak_bytes / _GIB:.1f} GiB of memory at most"
+        return f"{self.step}: {self.seconds:.0f} s, {self.peak_bytes / GIB:.1f} GiB of memory at most"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a script may take; on reaching a limit it fails."""
+
+    seconds: int  # from its start to its end
+    memory_bytes: int  # data that it writes, not files that it maps
+    advice: str  # what to do where it reaches one
 
 
 def has_environment(name: str) -> bool:
@@ -59,6 +70,7 @@ def run_script(
     report: Report,
     python_path: Path | None = None,
     downloads: bool = False,
+    limits: Limits | None = None,
 ) -> Spent:
     """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints. On Linux it dies with this process.
 
@@ -81,7 +93,7 @@ def run_script(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        preexec_fn=_die_with_parent,  # noqa: PLW1509  only a system call: it takes no lock that a thread may hold
+        preexec_fn=partial(_prepare, limits),  # noqa: PLW1509  system calls alone: none takes a lock of a thread
     ) as process:
         try:
             for line in process.stdout or ():
@@ -100,17 +112,23 @@ def run_script(
         peak_bytes=usage.ru_maxrss * (1 if sys.platform == "darwin" else _KIB),
     )
     if process.returncode:
-        raise _failure(what, process.returncode, last, spent=spent, folder=folder)
+        raise _failure(what, process.returncode, last, spent=spent, folder=folder, limits=limits)
     report(str(spent))
     return spent
 
 
-def _failure(what: str, code: int, last: Iterable[str], *, spent: Spent, folder: Path) -> WorkFailedError:
+def _failure(
+    what: str, code: int, last: Iterable[str], *, spent: Spent, folder: Path, limits: Limits | None
+) -> WorkFailedError:
     lines = "\n".join(f"  {line}" for line in last)
+    if limits is not None and code == -signal.SIGALRM:
+        return WorkFailedError(f"{what} was stopped: it did not end within {limits.seconds} s.\n{limits.advice}")
     said = f"{what} failed with exit code {code}:\n{lines}"
+    if limits is not None:
+        said += f"\nIt may have {limits.memory_bytes / GIB:.1f} GiB of memory. {limits.advice}"
     if code == -signal.SIGKILL:
         said += (
-            f"\nIt was killed, as Linux does where memory runs out: it held {spent.peak_bytes / _GIB:.1f} GiB. "
+            f"\nIt was killed, as Linux does where memory runs out: it held {spent.peak_bytes / GIB:.1f} GiB. "
             "Take a machine with more memory (builds.compute_type), or prove smaller batches (proof.largest_batch in "
             "the recipe)."
         )
@@ -120,7 +138,13 @@ def _failure(what: str, code: int, last: Iterable[str], *, spent: Spent, folder:
     return failure
 
 
-def _die_with_parent() -> None:
-    """In the new process: be killed when the process that waits for it is, even by a signal that it cannot catch."""
+def _prepare(limits: Limits | None) -> None:
+    """In the new process: be killed when the process that waits for it is, even by a signal that it cannot catch.
+
+    Limits stay over the start of the program: the alarm ends it, within code of C++ too.
+    """
     if _libc is not None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if limits is not None:
+        signal.alarm(limits.seconds)
+        resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))

@@ -24,6 +24,7 @@ from tritonstack.models.programs import Report, Spent, has_environment, run_scri
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe
 from tritonstack.models.source import CONFIG, PROVABLE, called_models, model_directories, skipped_proof
 from tritonstack.python_calls import INFERS, calls_of, programs_of
+from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -244,9 +245,14 @@ def request_arrays(
 def ready_request(sample: SampleEntry, arrays: Arrays) -> bytes | None:
     """The sample request as it is sent, for a sender without adapters and NumPy, which asks for a binary answer.
 
-    None where the sample's own body can be sent as it is. (Triton refuses half precision in JSON.)
+    None where the sample's own body can be sent as it is: Triton refuses half precision in JSON, SageMaker what is too
+    large as JSON.
     """
-    if sample.body is not None and not any(tensor["datatype"] in _NOT_IN_JSON for tensor in sample.body["inputs"]):
+    if (
+        sample.body is not None
+        and not any(tensor["datatype"] in _NOT_IN_JSON for tensor in sample.body["inputs"])
+        and len(json.dumps(sample.body)) <= MAX_PAYLOAD_BYTES
+    ):
         return None
     from tritonstack.client.body import encode  # noqa: PLC0415  as above
 

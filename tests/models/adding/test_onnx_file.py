@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from tests.models.lint.onnx_files import node, write_graph
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.models.adding import trial
 from tritonstack.models.adding.additions import Addition, AddOptions, parse_tensors
 from tritonstack.models.adding.model_file import onnx_addition
+from tritonstack.models.adding.seeded_request import body_text
 from tritonstack.models.model_config import read_config
+from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
 
 FIXTURES = Path(__file__).with_name("fixtures")
 
@@ -163,3 +166,74 @@ def test_values_that_an_encoder_knows_are_those_of_the_sample() -> None:
     age, city = addition.sample_request()
     assert city["data"][0] in ("Oslo", "Rome")
     assert 0 <= age["data"][0] <= 1
+
+
+IMAGES = tensor("x", "FP32", "N", 3, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "nodes"),
+    [
+        ([IMAGES], [tensor("y", "FP32", "found", 192)], [node("Softmax", ["x"], ["all"], axis=0),
+                                                         node("Flatten", ["all"], ["y"], axis=1)]),
+        ([IMAGES], [tensor("y", "FP32", 3, "N", 8, 8)], [node("Transpose", ["x"], ["y"], perm=[1, 0, 2, 3])]),
+        ([X, tensor("z", "FP32", "M", 4)], [Y], [node("MatMul", ["x", "z"], ["y"])]),
+    ],
+    ids=["rows that depend on each other", "batch in the middle", "two free first axes"],
+)  # fmt: skip
+def test_a_free_first_axis_that_is_no_batch_has_length_1_in_the_sample(
+    *, tmp_path: Path, inputs: Any, outputs: Any, nodes: Any
+) -> None:
+    write_graph(tmp_path / "net.onnx", {"inputs": inputs, "outputs": outputs, "nodes": nodes})
+    addition = added(tmp_path / "net.onnx")
+    assert read_config(addition.addressed.config).max_batch_size == 0
+    assert [each["shape"][0] for each in addition.sample_request()] == [1] * len(inputs)
+
+
+def test_a_sample_is_smaller_than_sagemaker_takes(tmp_path: Path) -> None:
+    """Free lengths shrink; where the fixed ones alone are too many, no request can reach the model."""
+    video = tensor("x", "INT64", "N", "A", "B", "C", "D", "E")
+    write_graph(tmp_path / "net.onnx", {"inputs": [video], "outputs": [video], "nodes": []})
+    request = added(tmp_path / "net.onnx").sample_request()
+    assert 1e6 < len(body_text("inputs", request)) < MAX_PAYLOAD_BYTES
+    write_graph(tmp_path / "net.onnx", {"inputs": [tensor("x", "FP32", "N", 3, 4096, 4096)], "outputs": [Y]})
+    with pytest.raises(InputError, match=r"(?s)x\n  found: .*\[1, 3, 4096, 4096\].* 201,327,\d+ bytes.*26,214,400"):
+        added(tmp_path / "net.onnx")
+
+
+def test_free_axes_grow_until_the_model_takes_them(tmp_path: Path) -> None:
+    """A convolution over 9 refuses 8."""
+    weights = [node("Constant", [], ["size"], value_ints=[2, 1, 9]), node("ConstantOfShape", ["size"], ["w"])]
+    wave = tensor("x", "FP32", "N", 1, "T")
+    graph = {"inputs": [wave], "outputs": [tensor("y", "FP32", "N", 2, "U")]}
+    write_graph(tmp_path / "net.onnx", {**graph, "nodes": [*weights, node("Conv", ["x", "w"], ["y"])]})
+    addition = added(tmp_path / "net.onnx")
+    assert read_config(addition.addressed.config).max_batch_size == 8
+    assert [each["shape"] for each in addition.sample_request()] == [[1, 1, 32]]
+    assert "32 in the sample" in addition.unknown[-1]
+
+
+def test_random_values_do_not_hide_the_batch(tmp_path: Path) -> None:
+    graph = {"inputs": [X], "outputs": [tensor("y", "FP32", "N", 4)]}
+    write_graph(tmp_path / "net.onnx", {**graph, "nodes": [node("RandomNormalLike", ["x"], ["y"])]})
+    addition = added(tmp_path / "net.onnx")
+    assert read_config(addition.addressed.config).max_batch_size == 8
+    assert "the values of y: two runs of one request differ" in addition.unknown[-1]
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "said"),
+    [("MEMORY_BYTES", 1 << 30, r"more than the 1\.0 GiB of memory"), ("SECONDS", 1, "did not end within 1 s")],
+)
+def test_memory_and_time_of_a_trial_are_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, said: str
+) -> None:
+    """The product of a column and a row: 2 GB for 50 MB."""
+    monkeypatch.setattr(trial, limit, value)
+    inputs = [tensor("x", "FP32", "N", 22_000, 1), tensor("z", "FP32", "N", 1, 22_000)]
+    nodes = [node("MatMul", ["x", "z"], ["y"])]
+    write_graph(
+        tmp_path / "net.onnx", {"inputs": inputs, "outputs": [tensor("y", "FP32", "N", "A", "B")], "nodes": nodes}
+    )
+    with pytest.raises(WorkFailedError, match=f"(?s)trial of net.onnx.*{said}.*add a Triton model folder"):
+        added(tmp_path / "net.onnx")

@@ -48,10 +48,20 @@ def sequence(name: str, dtype: str) -> bytes:
     return part(1, name.encode()) + part(2, kind)
 
 
-def node(op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: int) -> bytes:
+def node(
+    op: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **attributes: int | str | Sequence[int]
+) -> bytes:
     names = b"".join([part(1, each.encode()) for each in inputs] + [part(2, each.encode()) for each in outputs])
-    given = b"".join(part(5, part(1, k.encode()) + number(3, v) + number(20, 2)) for k, v in attributes.items())
-    return names + part(4, op.encode()) + given
+    given = b"".join(part(5, part(1, name.encode()) + _value(value)) for name, value in attributes.items())
+    return names + part(4, op.encode()) + given + (part(7, domain.encode()) if domain else b"")
+
+
+def _value(value: int | str | Sequence[int]) -> bytes:
+    if isinstance(value, int):
+        return number(3, value) + number(20, 2)
+    if isinstance(value, str):
+        return part(4, value.encode()) + number(20, 3)
+    return b"".join(number(8, each) for each in value) + number(20, 7)
 
 
 FLAT = "minus one"

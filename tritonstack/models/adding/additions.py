@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +12,7 @@ import yaml
 
 from tritonstack.config.fields import MAXIMUM_NAME, PATTERNS
 from tritonstack.errors import InputError, Problem, refuse
+from tritonstack.models.adding.seeded_request import FreeLengths, RequestTensor, attempts, seeded_tensor
 from tritonstack.models.lint.onnx_graph import GraphTensor
 from tritonstack.models.model_config import Tensor, read_config
 from tritonstack.models.pbtxt import quoted
@@ -77,6 +75,7 @@ class Addition:
     models: tuple[TritonModel, ...]
     unknown: tuple[str, ...] = ()  # what the files do not state, and what was taken instead
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # input → values that it may have; else any
+    lengths: FreeLengths | None = None  # those that the model took in a trial; None where none was made
     adapters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as the recipe has them
     sample_file: tuple[str, bytes] | None = None  # the request for an adapter: its name in the folder, its content
     client_files: Mapping[str, Path] = field(default_factory=dict)  # name in the folder → file
@@ -91,18 +90,21 @@ class Addition:
         return self.sample_file[0] if self.sample_file else "sample/request.json"
 
     def sample_request(self) -> tuple[Mapping[str, Any], ...]:
-        """The tensors of the sample request, one row where the model has a batch; optional inputs are left out."""
+        """The tensors of the sample request, one row where the model has a batch; optional inputs are left out.
+
+        Raises :class:`InputError` where every request is larger than SageMaker takes.
+        """
         config = read_config(self.addressed.config)
         row = (None,) if config.max_batch_size > 0 else ()
+        tensors = [
+            RequestTensor(name=each.name, datatype=each.data_type, axes=(*row, *each.dims))
+            for each in config.inputs
+            if not each.optional
+        ]
+        lengths = self.lengths or attempts(tensors)[0]
         return tuple(
-            seeded_tensor(
-                tensor.name,
-                tensor.data_type,
-                lengths((*row, *tensor.dims), rows=len(row)),
-                values=self.values.get(tensor.name),
-            )
-            for tensor in config.inputs
-            if not tensor.optional
+            seeded_tensor(each.name, each.datatype, lengths.shape(each.axes), values=self.values.get(each.name))
+            for each in tensors
         )
 
     def recipe(self, *, tolerance: float, schema: str) -> str:
@@ -207,55 +209,3 @@ def _tensor_text(tensor: Tensor) -> str:
     reshape = " reshape { shape: [ ] }" if tensor.reshape == () else ""  # one number a row: dims cannot be empty
     dims = ", ".join(map(str, tensor.dims))
     return f"{{ name: {quoted(tensor.name)} data_type: TYPE_{kind} dims: [ {dims} ]{reshape} }}"
-
-
-SHORT, SIDE = 8, 64
-"""Lengths of free axes: of sequences, and of the sides of images (four axes or more)."""
-IMAGE_AXES = 4
-MANY = 10_000
-"""Tensors with more numbers get fewer digits, so that the file stays readable and small."""
-
-_WORDS = ("seven", "small", "boats", "sail", "slowly", "past", "the", "harbour")
-
-
-def lengths(shape: Iterable[int | None], *, rows: int = 0) -> list[int]:
-    """A tensor's shape in a request: short lengths where they are free, ``rows`` for the first axis of a batch.
-
-    ``shape``: None or -1 where a length is free. ``rows``: 0 where the first axis is an axis like the others.
-    """
-    axes = [None if axis == -1 else axis for axis in shape]
-    free = SIDE if len(axes) >= IMAGE_AXES else SHORT
-    return [axis if axis is not None else rows if rows and index == 0 else free for index, axis in enumerate(axes)]
-
-
-def seeded_tensor(
-    name: str, datatype: str, shape: Sequence[int], *, values: Sequence[Any] | None = None
-) -> dict[str, Any]:
-    """A tensor of KServe's JSON form; the same for the same name, type and shape. ``values``: the only ones.
-
-    Floating-point values lie between 0 and 1, as of scaled images and features. Integers are 0 or 1, which every
-    vocabulary and every mask has; only UINT8 has its whole range, as of pixels.
-    """
-    draw = random.Random(f"{name} {datatype} {list(shape)}")  # noqa: S311  (no secret)
-    count = math.prod(shape)
-    digits = 1 if count > MANY else 3
-    if values:
-        data: list[Any] = draw.choices(values, k=count)
-    elif datatype == "BYTES":
-        data = [" ".join(draw.choices(_WORDS, k=3)) for _ in range(count)]
-    elif datatype == "BOOL":
-        data = [draw.random() < 0.5 for _ in range(count)]
-    elif datatype.startswith("FP"):
-        data = [round(draw.random(), digits) for _ in range(count)]
-    else:
-        data = [draw.randint(0, 255 if datatype == "UINT8" else 1) for _ in range(count)]
-    return {"name": name, "datatype": datatype, "shape": list(shape), "data": data}
-
-
-def body_text(key: str, tensors: Iterable[Mapping[str, Any]]) -> str:
-    """A file in KServe's JSON form, a tensor a line; ``key``: ``inputs`` or ``outputs``."""
-    lines = ",\n".join(
-        json.dumps(dict(tensor), ensure_ascii=False, separators=(",", ":") if len(tensor["data"]) > MANY else None)
-        for tensor in tensors
-    )
-    return f'{{"{key}": [\n{lines}\n]}}\n'

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import json
 import pickletools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.folder_files import unfit, unfit_problem
-from tritonstack.foreign_text import LARGEST_PROGRAM, parse_json, parse_program
+from tritonstack.foreign_text import LARGEST_PROGRAM, parse_program
 from tritonstack.models.adding.additions import (
     SUPPORTED,
     TENSOR_FORM,
@@ -20,31 +18,22 @@ from tritonstack.models.adding.additions import (
     AddOptions,
     TritonModel,
     config_text,
-    lengths,
     runs_code,
     same_names,
-    seeded_tensor,
     why_no_batch,
 )
+from tritonstack.models.adding.seeded_request import LONGER
+from tritonstack.models.adding.trial import REPAIRED, Trial, try_model
 from tritonstack.models.lint.completion import completed_tensor
 from tritonstack.models.lint.content import wrong_weights
 from tritonstack.models.lint.file_formats import mismatch
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_data, read_graph
 from tritonstack.models.pbtxt import quoted
-from tritonstack.models.programs import Report, has_environment, run_script
+from tritonstack.models.programs import Report, has_environment
 from tritonstack.models.recipe import Kind
 from tritonstack.models.sample import PROOF_ENVIRONMENT
 from tritonstack.paths import setup_command
 from tritonstack.zip_reading import DAMAGED_ZIP, open_zip, read_member
-
-PROGRAM = Path(__file__).with_name("try_model.py")
-REPAIRED = "repaired.onnx"
-"""The copy of an ONNX graph with outputs as they are, in the folder of the trial."""
-
-ROWS = 2
-"""Rows of the request that shows whether the first axis is a batch: each is answered by itself, and both together."""
-LONGER = 8
-"""So much longer are the free axes of the request that shows which axes of the outputs follow them."""
 
 DEFAULT_BATCH = 8
 """max_batch_size where the model has a batch axis and nothing states how many rows fit the GPU's memory."""
@@ -54,56 +43,6 @@ FORMATS: Mapping[Kind, tuple[str, str]] = {
     "pytorch": ("TorchScript", "pytorch_libtorch"),
 }
 """Kind → the format of its file, and Triton's platform."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """What a model gave for one row, for several, and for longer free axes; all empty where it was not tried."""
-
-    # for each request the outputs' names, types and shapes; None where the model does not take it
-    answers: Sequence[Sequence[Mapping[str, Any]] | None] = ()
-    batches: bool | None = None  # whether rows together are answered as each by itself
-    repaired: Sequence[str] = ()  # outputs of an ONNX graph that declare another shape than they have
-    values: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # input → values that the graph's encoders know
-    failure: str = ""  # why the model does not take the first request
-
-    @property
-    def outputs(self) -> Sequence[Mapping[str, Any]]:
-        """Name, type and shape of each output for the first request."""
-        return (self.answers[0] if self.answers else None) or ()
-
-
-def try_model(
-    path: Path, inputs: Sequence[GraphTensor], *, rows: bool, environment: str, work: Path, report: Report
-) -> Trial:
-    """Run a file in its environment. ``rows``: whether the first axis may be the batch."""
-    if not has_environment(environment):
-        return Trial()
-    is_onnx = environment == PROOF_ENVIRONMENT
-    shapes = [[lengths(each.shape or (), rows=count) for each in inputs] for count in ((1, ROWS) if rows else (0,))]
-    if not is_onnx:  # a graph states which axes are free
-        shapes.append([_longer(tensor, shape) for tensor, shape in zip(inputs, shapes[0], strict=True)])
-    plan = {
-        "file": str(path.absolute()),
-        "is_onnx": is_onnx,
-        "requests": [
-            [seeded_tensor(tensor.name, tensor.datatype, shape) for tensor, shape in zip(inputs, each, strict=True)]
-            for each in shapes
-        ],
-        "rows": ROWS if rows else 0,
-        "repaired": str(work / REPAIRED),
-    }
-    plan_file, result_file = work.resolve() / "plan.json", work.resolve() / "result.json"
-    plan_file.write_text(json.dumps(plan))
-    arguments = ["-P", str(PROGRAM), str(plan_file), str(result_file)]
-    run_script(environment=environment, arguments=arguments, folder=work, what=f"trial of {path.name}", report=report)
-    return Trial(**parse_json(result_file.read_text()))
-
-
-def _longer(tensor: GraphTensor, shape: Sequence[int]) -> list[int]:
-    """The shape of a request with longer free axes, but for the first."""
-    free = [axis is None and index > 0 for index, axis in enumerate(tensor.shape or ())]
-    return [length + LONGER if is_free else length for is_free, length in zip(free, shape, strict=True)]
 
 
 def file_addition(
@@ -129,14 +68,17 @@ def file_addition(
         kind=kind,
         description=f"The {what} model {path.name}.",
         models=(TritonModel(name=name, config=config, files=files),),
-        unknown=(of_batch, *unknown),
+        unknown=(of_batch, *unknown, *_of_trial(trial)),
         values=trial.values,
+        lengths=trial.lengths,
     )
 
 
 def _batch_size(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor], trial: Trial) -> tuple[int, str]:
     """max_batch_size, and what of it is not known."""
     why_not = why_no_batch(inputs, outputs)
+    if not why_not and trial.batches is False and trial.lengths and trial.lengths.first > 1:
+        why_not = f"it takes no request with a first axis of 1, but one of {trial.lengths.first}"
     if not why_not and trial.batches is False:
         why_not = "two rows together are answered otherwise than each by itself"
     if not why_not and trial.batches is None and not same_names(inputs, outputs):
@@ -144,6 +86,14 @@ def _batch_size(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor], t
     if why_not:
         return 0, f"a batch axis: {why_not}, so max_batch_size is 0"
     return DEFAULT_BATCH, f"how many rows fit the GPU's memory at once: max_batch_size is {DEFAULT_BATCH}"
+
+
+def _of_trial(trial: Trial) -> Iterator[str]:
+    """What a trial shows that the file does not state, and that a user may want otherwise."""
+    if trial.differs:
+        yield f"the values of {', '.join(trial.differs)}: two runs of one request differ, as random operators' do"
+    if trial.lengths and trial.lengths.others in LONGER:
+        yield f"the least length of free axes: {trial.lengths.others} in the sample, as the model takes no shorter one"
 
 
 NO_TYPE = "a graph whose inputs and outputs are tensors of a type that Triton has a name for"
@@ -168,7 +118,15 @@ def onnx_addition(path: Path, name: str, options: AddOptions, *, work: Path, rep
     has_rows = all(tensor.shape is None or tensor.shape for tensor in graph.outputs)
     rows = has_rows and not why_no_batch(graph.inputs, ())
     # Of a graph that does not run the recording of its response reports why.
-    trial = try_model(path, graph.inputs, rows=rows, environment=PROOF_ENVIRONMENT, work=work, report=report)
+    trial = try_model(
+        path,
+        graph.inputs,
+        rows=rows,
+        environment=PROOF_ENVIRONMENT,
+        work=work,
+        report=report,
+        beside=[path.parent / each for each in beside],
+    )
     outputs = tuple(_corrected(each, trial) for each in graph.outputs)
     if shapeless := [tensor.name for tensor in (*graph.inputs, *outputs) if tensor.shape is None]:
         raise InputError([_without_shape(path, name) for name in shapeless])

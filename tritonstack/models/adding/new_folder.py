@@ -13,7 +13,8 @@ from typing import Any
 
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, collecting, refuse
-from tritonstack.models.adding.additions import ANSWER, NO_CODE, TOLERANCE, Addition, body_text, runs_code
+from tritonstack.models.adding.additions import ANSWER, NO_CODE, TOLERANCE, Addition, runs_code
+from tritonstack.models.adding.seeded_request import body_text
 from tritonstack.models.inputs import sources_of
 from tritonstack.models.lint import Finding, Target, lint_folder
 from tritonstack.models.lint.registry import shown
@@ -21,6 +22,7 @@ from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import Report
 from tritonstack.models.recipe import RECIPE
+from tritonstack.models.sample import Answered
 from tritonstack.models.source import CONFIG, ArchiveSource, BuildChoice, archives_of, skipped_proof
 from tritonstack.models.staging import answer_sample
 from tritonstack.paths import write_text
@@ -125,8 +127,10 @@ def _errors(findings: Sequence[Finding]) -> list[Problem]:
 def _write(addition: Addition, folder: Path, *, schema: str, report: Report) -> None:
     (folder / "sample").mkdir(parents=True)
     write_text(folder / RECIPE, addition.recipe(tolerance=TOLERANCE, schema=schema))
-    request = body_text("inputs", addition.sample_request()).encode()
-    (folder / addition.request_file).write_bytes(addition.sample_file[1] if addition.sample_file else request)
+    if addition.sample_file is None:
+        write_text(folder / addition.request_file, body_text("inputs", addition.sample_request()))
+    else:
+        (folder / addition.request_file).write_bytes(addition.sample_file[1])
     files = dict(addition.client_files)
     for model in addition.models:
         write_text(folder / model.name / CONFIG, model.config)
@@ -147,6 +151,7 @@ def _set_tolerance(recipe: Path, largest: float) -> None:
     recipe.write_text(text.replace(f"tolerance: {TOLERANCE!r}", f"tolerance: {wide!r}"), encoding="utf-8")
 
 
+RANDOM = "two runs of one request differ, as those of random operators do"
 _DIGITS = {"FP16": 5, "FP32": 9}
 """Significant digits that name a value of the type exactly; FP64 has all that Python prints."""
 
@@ -155,13 +160,15 @@ _DIGITS = {"FP16": 5, "FP32": 9}
 class Recorded:
     file: Path
     outputs: tuple[str, ...]  # those in the file
-    left_out: tuple[str, ...]  # those that JSON cannot hold: BYTES that are no text
+    no_text: tuple[str, ...]  # those that JSON cannot hold: BYTES that are no text
+    differ: tuple[str, ...]  # those left out because two runs gave other values
     largest: float  # the largest absolute value of a floating-point output
     ran: tuple[str, ...]  # what answered: ``ONNX Runtime on the CPU, outside Triton``
 
     def __str__(self) -> str:
         ran = "; ".join(dict.fromkeys(line.partition(": ")[2] or line for line in self.ran)) or "the local Triton"
-        left = f"; without {', '.join(self.left_out)}, whose bytes are no text" if self.left_out else ""
+        left = f"; without {', '.join(self.no_text)}, whose bytes are no text" if self.no_text else ""
+        left += f"; without {', '.join(self.differ)}: {RANDOM}" if self.differ else ""
         return f"{', '.join(self.outputs)}, by {ran}{left}"
 
 
@@ -198,35 +205,63 @@ def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> R
     """Answer a folder's sample request as a build proves it, and write that as the expected response.
 
     Raises :class:`InputError` for what is wrong with the folder, :class:`WorkFailedError` where the model fails, or
-    answers nothing that can be compared; then the file stays as it was.
+    answers nothing that can be compared; then the file stays as it was. The request is answered twice: outputs with
+    other values the second time are left out, for no build could compare them.
     """
-    with partial_folder(places.archives, name=f".{source.name}.sample") as work:
-        answered = answer_sample(source, work=work, places=places, report=report)
+    answered, again = (_answered(source, places=places, report=report) for _ in range(2))
+    differ = _differing(answered.outputs, again.outputs)
     kept: list[dict[str, Any]] = []
-    left_out: list[str] = []
+    no_text: list[str] = []
     for tensor in answered.outputs:
+        if tensor["name"] in differ:
+            continue
         try:
             kept.append({key: tensor[key] for key in ("name", "datatype", "shape")} | {"data": _data(tensor)})
         except UnicodeDecodeError:
-            left_out.append(tensor["name"])
+            no_text.append(tensor["name"])
     numbers = {each["name"]: each["data"] for each in kept if each["datatype"].startswith("FP")}
     if wrong := [name for name, values in numbers.items() if any(map(math.isnan, values))]:
         advice = "Write a request that suits the model, then record again."
         raise WorkFailedError(
             f"{source.name}: {', '.join(wrong)} of the response holds NaN, which is no response to expect.\n{advice}"
         )
+    if not kept and differ:
+        raise WorkFailedError(
+            f"{source.name}: {RANDOM}: {', '.join(differ)}; no response can be expected.\n"
+            "Take the randomness out of the model, give it a fixed seed, or give it an output that is always the same."
+        )
     if not kept:
-        raise WorkFailedError(f"{source.name}: its response holds no output that JSON can state: {', '.join(left_out)}")
+        raise WorkFailedError(f"{source.name}: its response holds no output that JSON can state: {', '.join(no_text)}")
     file = source.folder / source.recipe.sample.answer
     write_text(file, body_text("outputs", kept))
     finite = [abs(value) for values in numbers.values() for value in values if math.isfinite(value)]
     return Recorded(
         file=file,
         outputs=tuple(each["name"] for each in kept),
-        left_out=tuple(left_out),
+        no_text=tuple(no_text),
+        differ=differ,
         largest=max(finite, default=0.0),
         ran=answered.stand_ins,
     )
+
+
+def _answered(source: ArchiveSource, *, places: Places, report: Report) -> Answered:
+    with partial_folder(places.archives, name=f".{source.name}.sample") as work:
+        return answer_sample(source, work=work, places=places, report=report)
+
+
+def _differing(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Outputs of which two responses to one request differ by more than the tolerance that a recording gives."""
+    others = {tensor["name"]: tensor for tensor in second}
+    return tuple(tensor["name"] for tensor in first if not _same(tensor, others[tensor["name"]]))
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if one["shape"] != other["shape"] or not one["datatype"].startswith(("FP", "BF")):
+        return bool(one["shape"] == other["shape"] and one["data"] == other["data"])
+    tolerance = TOLERANCE * max(1, *(abs(value) for value in one["data"] if math.isfinite(value)), 0)
+    pairs = zip(one["data"], other["data"], strict=True)
+    return all(a == b or abs(a - b) <= tolerance or (math.isnan(a) and math.isnan(b)) for a, b in pairs)
 
 
 def _data(tensor: Mapping[str, Any]) -> list[Any]:

@@ -3,11 +3,13 @@
     python -P try_model.py PLAN.json RESULT.json
 
 Runs in the environment ``exporters`` (ONNX) or ``torch`` (TorchScript): standard library, NumPy, and their libraries.
-PLAN: ``file``; ``is_onnx``; ``requests``, each KServe's tensors in the order of the arguments; ``rows``, how many the
-second request has on the first axis of each, 0 where that is no batch; ``repaired``, where to write an ONNX graph if
-outputs declare no shape, or a fixed first axis although it is the batch, as those of onnxmltools do. RESULT:
-``answers``, the outputs' names, types and shapes for each request, null where the model does not take it; ``batches``,
-``repaired`` (names of outputs), ``values`` by input; or ``failure``, where the model does not take the first request.
+PLAN: ``file``; ``is_onnx``; ``tensors``, KServe's in the order of the arguments, whose values every request repeats;
+``attempts``, each the tensors' shapes in a request (``one``), in one of several rows (``rows``, absent where the first
+axis is no batch) and in one with longer free axes (``longer``), of which the first that the model takes counts;
+``repaired``, where to write an ONNX graph if outputs declare no shape, or a fixed first axis although it is the batch,
+as those of onnxmltools do. RESULT: ``attempt``, its index; ``answers``, the outputs' names, types and shapes for each
+request, null where the model does not take it; ``batches``, ``repaired`` and ``differs`` (names of outputs), ``values``
+by input; or ``failure`` of the first attempt, where the model takes none, and ``lacks_memory``.
 """
 
 from __future__ import annotations
@@ -46,24 +48,51 @@ def main(plan_file: str, result_file: str) -> int:
         # Of TorchScript's own traceback the last line has the reason, with the error's type before it.
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         name = type(error).__name__
-        result = {"failure": f"{name}: {lines[-1].removeprefix(f'{name}: ') if lines else 'no reason given'}"}
+        reason = f"{name}: {lines[-1].removeprefix(f'{name}: ') if lines else 'no reason given'}"
+        result = {"failure": reason, "lacks_memory": lacks_memory(error)}
     Path(result_file).write_text(json.dumps(result))
     return 0
 
 
+def lacks_memory(error: Exception) -> bool:
+    """Whether an error is about memory: Python's own, C++'s, ONNX Runtime's or PyTorch's."""
+    texts = ("bad_alloc", "failed to allocate memory", "not enough memory", "can't allocate memory")
+    return isinstance(error, MemoryError) or any(text in str(error).lower() for text in texts)
+
+
 def tried(plan: dict[str, Any]) -> dict[str, Any]:
-    """The answers to every request; raises what the model raises for the first."""
+    """The answers to the requests of the first attempt that works; raises what the model raises for the first one."""
     graph = importlib.import_module("onnx").load(plan["file"], load_external_data=False) if plan["is_onnx"] else None
     run = torchscript_model(plan["file"]) if graph is None else onnx_model(plan["file"])
     values = {} if graph is None else known_values(graph)
-    requests = [{each["name"]: array_of(each, values) for each in request} for request in plan["requests"]]
-    answers = [run(requests[0]), *(answer_or_none(run, request) for request in requests[1:])]
-    batches = plan["rows"] > 0 and answers_by_row(run, requests[1], answers[1], rows=plan["rows"])
-    repaired = [] if graph is None else declare_shapes(graph, answers[0] or {}, batches=batches)
+    pools = {each["name"]: pool_of(each, values) for each in plan["tensors"]}
+    index, first = first_answer(run, pools, plan["attempts"])
+    attempt = {name: request_of(pools, shapes) for name, shapes in plan["attempts"][index].items()}
+    again = run(attempt["one"])
+    differs = [name for name, array in first.items() if not same_values(array, again[name])]
+    others = {name: answer_or_none(run, request) for name, request in attempt.items() if name != "one"}
+    batches = "rows" in attempt and answers_by_row(run, attempt["rows"], others["rows"], differs=differs)
+    repaired = [] if graph is None else declare_shapes(graph, first, batches=batches)
     if repaired:
         importlib.import_module("onnx").save(graph, plan["repaired"])
+    answers = [first, *others.values()]
     stated = [None if answer is None else [form(*each) for each in answer.items()] for answer in answers]
-    return {"answers": stated, "batches": batches, "repaired": repaired, "values": values}
+    result = {"attempt": index, "answers": stated, "batches": batches}
+    return result | {"repaired": repaired, "values": values, "differs": differs}
+
+
+def first_answer(run: Model, pools: Arrays, attempts: list[dict[str, Any]]) -> tuple[int, Arrays]:
+    """The index of the first attempt that the model takes, and its answer. Raises what it raises for the first one."""
+    try:
+        return 0, run(request_of(pools, attempts[0]["one"]))
+    except Exception as error:
+        if lacks_memory(error):
+            raise
+        for index, attempt in enumerate(attempts[1:], 1):
+            answer = answer_or_none(run, request_of(pools, attempt["one"]))
+            if answer is not None:
+                return index, answer
+        raise
 
 
 def onnx_model(file: str) -> Model:
@@ -98,23 +127,35 @@ def answer_or_none(run: Model, request: Arrays) -> Arrays | None:
         return None
 
 
-def answers_by_row(run: Model, request: Arrays, together: Arrays | None, *, rows: int) -> bool:
-    """Whether the answer to several rows is the answers to each row by itself."""
+def answers_by_row(run: Model, request: Arrays, together: Arrays | None, *, differs: list[str]) -> bool:
+    """Whether the answer to several rows is the answers to each row by itself.
+
+    ``differs``: outputs with other values in every run, of which the shapes alone are compared.
+    """
+    rows = min(map(len, request.values()))
     alone = [answer_or_none(run, {key: array[row : row + 1] for key, array in request.items()}) for row in range(rows)]
     if together is None or None in alone:
         return False
-    return all(same_rows(array, [answer[name] for answer in alone if answer]) for name, array in together.items())
+    return all(
+        same_rows(array, [answer[name] for answer in alone if answer], shapes_only=name in differs)
+        for name, array in together.items()
+    )
 
 
-def same_rows(together: np.ndarray[Any, Any], alone: list[np.ndarray[Any, Any]]) -> bool:
+def same_rows(together: np.ndarray[Any, Any], alone: list[np.ndarray[Any, Any]], *, shapes_only: bool) -> bool:
     if any(array.ndim == 0 or len(array) != 1 or array.shape != alone[0].shape for array in alone):
         return False
     expected = np.concatenate(alone)
-    if together.shape != expected.shape:
+    return together.shape == expected.shape and (shapes_only or same_values(together, expected))
+
+
+def same_values(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays are the same but for rounding."""
+    if one.shape != other.shape:
         return False
-    if np.issubdtype(together.dtype, np.floating):
-        return bool(np.allclose(together, expected, rtol=1e-2, atol=1e-3, equal_nan=True))
-    return bool((together == expected).all())
+    if np.issubdtype(one.dtype, np.floating):
+        return bool(np.allclose(one, other, rtol=1e-2, atol=1e-3, equal_nan=True))
+    return bool((one == other).all())
 
 
 def form(name: str, array: np.ndarray[Any, Any]) -> dict[str, Any]:
@@ -163,12 +204,15 @@ def known_values(model: Any) -> dict[str, list[Any]]:
     return found
 
 
-def array_of(tensor: dict[str, Any], known: Mapping[str, list[Any]]) -> np.ndarray[Any, Any]:
-    """A tensor of the plan; of an input whose values are known, those in turn."""
+def pool_of(tensor: dict[str, Any], known: Mapping[str, list[Any]]) -> np.ndarray[Any, Any]:
+    """The values of a tensor of the plan; of an input whose values are known, those."""
     kind = np.dtype(TYPES.get(tensor["datatype"], tensor["datatype"].lower()))
-    if values := known.get(tensor["name"]):
-        return np.resize(np.array(values, kind), tensor["shape"])
-    return np.array(tensor["data"], kind).reshape(tensor["shape"])
+    return np.array(known.get(tensor["name"]) or tensor["data"], kind)
+
+
+def request_of(pools: Arrays, shapes: list[list[int]]) -> Arrays:
+    """A request of these shapes, whose values are repeated in turn."""
+    return {name: np.resize(pool, shape) for (name, pool), shape in zip(pools.items(), shapes, strict=True)}
 
 
 if __name__ == "__main__":
