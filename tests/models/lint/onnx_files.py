@@ -48,20 +48,29 @@ def sequence(name: str, dtype: str) -> bytes:
     return part(1, name.encode()) + part(2, kind)
 
 
-def node(
-    op: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **attributes: int | str | Sequence[int]
-) -> bytes:
+Attribute = int | str | Sequence[int] | Sequence[str]
+
+
+def node(op: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **attributes: Attribute) -> bytes:
     names = b"".join([part(1, each.encode()) for each in inputs] + [part(2, each.encode()) for each in outputs])
     given = b"".join(part(5, part(1, name.encode()) + _value(value)) for name, value in attributes.items())
     return names + part(4, op.encode()) + given + (part(7, domain.encode()) if domain else b"")
 
 
-def _value(value: int | str | Sequence[int]) -> bytes:
+def _value(value: Attribute) -> bytes:
     if isinstance(value, int):
         return number(3, value) + number(20, 2)
     if isinstance(value, str):
         return part(4, value.encode()) + number(20, 3)
-    return b"".join(number(8, each) for each in value) + number(20, 7)
+    if value and isinstance(value[0], str):
+        return b"".join(part(9, str(each).encode()) for each in value) + number(20, 8)
+    return b"".join(number(8, int(each)) for each in value) + number(20, 7)
+
+
+def function(domain: str, op: str) -> bytes:
+    """A FunctionProto of one input and one output, which hands on what it is given."""
+    names = part(1, op.encode()) + part(4, b"a") + part(5, b"b") + part(7, node("Identity", ["a"], ["b"]))
+    return names + part(9, number(2, 17)) + part(10, domain.encode())
 
 
 FLAT = "minus one"
@@ -90,16 +99,20 @@ def graph_file(graph: Mapping[str, Any]) -> bytes:
     """A ModelProto.
 
     ``weights``: initialisers, name → size in bytes, or the file that holds them; ``opset``: 17 unless given,
-    ``ir_version`` 8; ``nodes``: none unless given. An output of ``kind: sequence`` is one.
+    ``ir_version`` 8; ``nodes``: none unless given, each as :func:`node` makes it, or its arguments; ``domains``: those
+    of operators that are not the standard's; ``functions``: as :func:`function` makes them. An output of
+    ``kind: sequence`` is one.
     """
-    body = b"".join(part(1, each) for each in graph.get("nodes", ()))
+    nodes = (each if isinstance(each, bytes) else node(**each) for each in graph.get("nodes", ()))
+    body = b"".join(part(1, each) for each in nodes)
     body += b"".join(part(5, part(8, name.encode()) + _content(held)) for name, held in weights(graph).items())
     if "nodes" in graph:
         body += part(5, number(1, 1) + number(2, TYPES["INT64"]) + part(8, FLAT.encode()) + part(9, b"\xff" * 8))
     body += b"".join(part(11, tensor(**each)) for each in graph["inputs"])
     body += b"".join(part(12, _output(each)) for each in graph["outputs"])
     versions = number(1, graph.get("ir_version", 8)) + part(8, number(2, graph.get("opset", 17)))
-    return versions + part(7, body)
+    versions += b"".join(part(8, part(1, domain.encode()) + number(2, 1)) for domain in graph.get("domains", ()))
+    return versions + part(7, body) + b"".join(part(25, each) for each in graph.get("functions", ()))
 
 
 def _output(each: Mapping[str, Any]) -> bytes:

@@ -30,6 +30,7 @@ from tritonstack.models.lint.instances import (
 )
 from tritonstack.models.lint.layout import check_files, check_inside, check_layout, check_recipe, check_versions
 from tritonstack.models.lint.onnx import check_graph
+from tritonstack.models.lint.onnx_operators import check_operators
 from tritonstack.models.lint.onnxruntime import check_onnxruntime
 from tritonstack.models.lint.python_model import check_calls, check_execution, check_program
 from tritonstack.models.lint.queues import check_queues
@@ -87,6 +88,7 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
     check_program,
     check_fetches,
     check_graph,
+    check_operators,
     check_formats,
     check_engine,
     check_python_on_instance,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -27,6 +27,10 @@ _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 1,
 _NODE_OPERATOR, _TENSOR_NAME, _TENSOR_EXTERNAL, _SPARSE_VALUES = 4, 8, 13, 1
 _MODEL_FUNCTIONS, _FUNCTION_NODE, _NODE_ATTRIBUTE, _SPARSE_TENSORS = 25, 7, 5, (1, 2)
 _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = (5, 10), (6, 11), (22, 23)
+_ATTRIBUTE_NUMBER, _ATTRIBUTE_TEXT, _ATTRIBUTE_TEXTS = 3, 4, 9
+_NODE_DOMAIN, _FUNCTION_NAME, _FUNCTION_DOMAIN = 7, 1, 10
+_CONTROL_FLOW = ("If", "Loop", "Scan", "SequenceMap")
+"""Operators whose attributes are graphs."""
 _MOST_GRAPHS = 50
 _EXTENT = ("offset", "length")
 """Keys of a TensorProto's external_data beside ``location``: onnx docs/ExternalData.md."""
@@ -181,6 +185,66 @@ def operators(path: Path) -> frozenset[str]:
         return frozenset(_name(stream, node, _NODE_OPERATOR) for node in _of_graphs(stream, _GRAPH_NODE))
 
 
+@dataclass(frozen=True, kw_only=True)
+class GraphNode:
+    """One operator of a graph."""
+
+    operator: str
+    domain: str  # empty for the standard's operators
+    attributes: Mapping[str, str | int | tuple[str, ...]]  # texts, numbers and lists of texts; of operators asked for
+
+
+def graph_nodes(path: Path, *, attributes_of: Collection[str] = ()) -> Iterator[GraphNode]:
+    """The nodes of a file's graph, those within control flow included. Raises :class:`OnnxError`.
+
+    ``attributes_of``: operators whose attributes are read.
+    """
+    with path.open("rb") as stream:
+        for graph in _fields(stream, 0, os.fstat(stream.fileno()).st_size):
+            if graph.number == _MODEL_GRAPH and graph.is_message:
+                yield from _nodes(stream, graph, attributes_of, depth=0)
+
+
+def _nodes(stream: BinaryIO, graph: _Field, attributes_of: Collection[str], *, depth: int) -> Iterator[GraphNode]:
+    if depth > _MOST_GRAPHS:
+        raise OnnxError(f"graphs nested more than {_MOST_GRAPHS} deep")
+    for node in _fields(stream, graph.start, graph.end):
+        if node.number != _GRAPH_NODE or not node.is_message:
+            continue
+        operator = _name(stream, node, _NODE_OPERATOR)
+        wanted = operator in attributes_of
+        parts = [*_fields(stream, node.start, node.end)] if wanted or operator in _CONTROL_FLOW else []
+        attributes = [each for each in parts if each.number == _NODE_ATTRIBUTE and each.is_message]
+        read = {_name(stream, each, 1): _attribute(stream, each) for each in attributes} if wanted else {}
+        yield GraphNode(operator=operator, domain=_name(stream, node, _NODE_DOMAIN), attributes=read)
+        for field in (field for each in attributes for field in _fields(stream, each.start, each.end)):
+            if field.number in _ATTRIBUTE_GRAPHS and field.is_message:
+                yield from _nodes(stream, field, attributes_of, depth=depth + 1)
+
+
+def _attribute(stream: BinaryIO, attribute: _Field) -> str | int | tuple[str, ...]:
+    """The value of an AttributeProto: i = 3, s = 4, strings = 9; nothing of those is a list of no texts."""
+    texts = []
+    for field in _fields(stream, attribute.start, attribute.end):
+        if field.number == _ATTRIBUTE_NUMBER and not field.is_message:
+            return field.value
+        if field.number == _ATTRIBUTE_TEXT and field.is_message:
+            return _text(stream, field)
+        if field.number == _ATTRIBUTE_TEXTS and field.is_message:
+            texts.append(_text(stream, field))
+    return tuple(texts)
+
+
+def function_names(path: Path) -> frozenset[tuple[str, str]]:
+    """Domain and operator of each function that a file defines itself. Raises :class:`OnnxError`."""
+    with path.open("rb") as stream:
+        return frozenset(
+            (_name(stream, each, _FUNCTION_DOMAIN), _name(stream, each, _FUNCTION_NAME))
+            for each in _fields(stream, 0, os.fstat(stream.fileno()).st_size)
+            if each.number == _MODEL_FUNCTIONS and each.is_message
+        )
+
+
 def _of_graphs(stream: BinaryIO, number: int) -> Iterator[_Field]:
     """The messages of this number of a file's graph."""
     for graph in _fields(stream, 0, os.fstat(stream.fileno()).st_size):
@@ -266,8 +330,10 @@ def _only(stream: BinaryIO, message: _Field, number: int) -> _Field | None:
 
 def _name(stream: BinaryIO, message: _Field, number: int) -> str:
     field = _only(stream, message, number)
-    if field is None:
-        return ""
+    return "" if field is None else _text(stream, field)
+
+
+def _text(stream: BinaryIO, field: _Field) -> str:
     if not field.is_message or field.end - field.start > _TEXT_BYTES:
         raise OnnxError(f"byte {field.start}: no name")
     stream.seek(field.start)
