@@ -292,10 +292,16 @@ def _inputs_of(config: ModelConfig | None) -> tuple[str, ...]:
 def called_models(
     configs: Mapping[str, ModelConfig], directories: Mapping[str, Path], *, addressed: str | None
 ) -> tuple[str, ...]:
-    """The models of an archive that none of its ensembles uses and that a Python model of it may call, sorted."""
+    """The models of an archive that none of its ensembles uses and that a Python model of it may call, sorted.
+
+    A model that names no backend has the one that Triton derives from its files.
+    """
+    from tritonstack.models.lint.view import view_model  # noqa: PLC0415  (the linter reads sources)
+
     steps = {step.text("model_name") for config in configs.values() for step in config.steps}
     others = {name for name, config in configs.items() if not config.is_ensemble and name not in (addressed, *steps)}
-    programs = [programs_of(directories[name]) for name, config in configs.items() if config.backend == "python"]
+    backends = {name: config.backend or view_model(directories[name], ()).backend for name, config in configs.items()}
+    programs = [programs_of(directories[name]) for name, backend in backends.items() if backend == "python"]
     infers = bool(others) and any(INFERS in calls_of(paths) for paths in programs)
     return tuple(sorted(others)) if infers else ()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonstack.catalogue import TritonRelease, load_catalogue, model_formats, release_order
-from tritonstack.errors import listing
+from tritonstack.errors import listing, nearest
 from tritonstack.folder_files import read_inside, unfit
 from tritonstack.models.lint.completion import promised_graph
 from tritonstack.models.lint.onnx_graph import OnnxError, OnnxGraph, read_graph
@@ -35,14 +35,16 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if not platform and not backend:
         yield from _missing(view, model, is_there=is_there)
     elif platform and not backend and not config.platform_backend:
-        yield at_field(model, "platform", "platform-unknown", f'platform: "{platform}"', 'backend: "…" instead')
+        allowed = _meant(platform) or (f'backend: "{platform}"' if platform in known_backends() else 'backend: "…"')
+        yield at_field(model, "platform", "platform-unknown", f'platform: "{platform}"', f"{allowed} instead")
     elif platform and backend:
         yield from _pair(model, platform, backend)
     is_meant = platform or backend or model.backend in known_backends()  # no part of a name, as v2 of net.v2
     if known is not None and model.backend and is_meant and not config.is_ensemble and not is_there:
         line = node.line_of("backend" if backend else "platform")
         allowed = f"{', '.join(sorted(known))} ({view.target.name or 'of all releases'})"
-        advice = _advice(view, model.backend)
+        meant = "" if model.backend in known_backends() else _meant(model.backend)
+        advice = _advice(view, model.backend) or (f"write {meant}" if meant else nearest(model.backend, known, most=1))
         yield at_line(model, line, "backend-not-in-release", f"backend {model.backend}", allowed, advice)
     yield from _runtime(view, model)
     if config.decoupled:
@@ -50,6 +52,30 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true")
     if node.has("model_repository_agents"):
         yield at_field(model, "model_repository_agents", "repository-agent", "model_repository_agents")
+
+
+_NAMES = {
+    "onnxruntime": ("onnx", "onnxruntime", "onnxruntime_onnx", "onnx_runtime", "ort"),
+    "pytorch": ("pytorch", "pytorch_libtorch", "torch", "libtorch", "torchscript"),
+    "tensorrt": ("tensorrt", "tensorrt_plan", "trt", "plan"),
+    "tensorflow": ("tensorflow", "tf", "savedmodel", "tensorflow_savedmodel", "tensorflow_graphdef"),
+    "python": ("python", "py", "python3"),
+    "fil": ("fil", "xgboost", "lightgbm", "sklearn", "treelite"),
+    "dali": ("dali", "nvidia_dali"),
+    "openvino": ("openvino", "openvino_ir"),
+}
+"""Backend → what people write for it, in lower case."""
+_PLATFORMS = {"onnxruntime": "onnxruntime_onnx", "pytorch": "pytorch_libtorch", "tensorrt": "tensorrt_plan"}
+"""Backend → its platform, where it has exactly one."""
+
+
+def _meant(name: str) -> str:
+    """The backend, and its platform, that a wrong name in either field probably means; empty where none is like it."""
+    backend = next((backend for backend, names in _NAMES.items() if name.lower() in names), "")
+    if not backend:
+        return ""
+    platform = _PLATFORMS.get(backend)
+    return f'backend: "{backend}"' + (f' or platform: "{platform}"' if platform else "")
 
 
 def _advice(view: RepositoryView, backend: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from tritonstack.errors import nearest
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
-from tritonstack.models.model_config import Node, dated_fields
+from tritonstack.models.model_config import Complaint, Node, dated_fields
 from tritonstack.models.source import CONFIG
 
 
@@ -26,10 +26,30 @@ def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         yield Finding(file=model.file, rule=rule, found=found, allowed=allowed)
     for complaint in model.config.complaints:
         found = f"{complaint.path}: {complaint.found}" if complaint.path else complaint.found
-        words = complaint.found.replace('"', "").split()
-        near = nearest(words[-1] if words else "", complaint.allowed.removeprefix("one of ").split(", "))
-        finding = at_line(model, complaint.line, "config", found, complaint.allowed, near)
+        finding = at_line(model, complaint.line, "config", found, complaint.allowed, _meant(complaint))
         yield replace(finding, column=complaint.column)
+
+
+_TYPES = {
+    "BYTES": "TYPE_STRING", "STR": "TYPE_STRING", "TEXT": "TYPE_STRING", "BOOLEAN": "TYPE_BOOL", "HALF": "TYPE_FP16",
+    "FLOAT16": "TYPE_FP16", "FLOAT": "TYPE_FP32", "FLOAT32": "TYPE_FP32", "DOUBLE": "TYPE_FP64", "FLOAT64": "TYPE_FP64",
+    "BFLOAT16": "TYPE_BF16", "INT": "TYPE_INT32", "LONG": "TYPE_INT64",
+}  # fmt: skip
+"""Types by their names elsewhere: KServe's, NumPy's and PyTorch's."""
+
+
+def _meant(complaint: Complaint) -> str:
+    """What a value was probably meant to be: a word in quotes, a type by another name, a word that is alike."""
+    word = complaint.found.replace('"', "").split()[-1:]
+    allowed = complaint.allowed.removeprefix("one of ").split(", ")
+    if not word:
+        return ""
+    if word[0] in allowed and complaint.found.endswith(f'"{word[0]}"'):
+        return f"write {word[0]} without quotes: it is no text, but a value of an enumeration"
+    name = word[0].upper()
+    meant = _TYPES.get(name.removeprefix("TYPE_"), "")
+    exact = (meant, *(f"{prefix}{name}" for prefix in ("", "TYPE_", "KIND_", "MODE_")))
+    return next((f"write {each}" for each in exact if each in allowed), "") or nearest(word[0], allowed)
 
 
 def check_newer_fields(view: RepositoryView, model: ModelView) -> Iterator[Finding]:

@@ -168,17 +168,28 @@ def _unwritten(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, 
     allowed = ", ".join(sorted(given)) or "no tensor is given"
     for step in steps:
         for name in sorted(set(step.inputs.values()) - given):
-            found = f"tensor {name}, which {step} takes and nothing gives"
+            found = f"tensor {name}, which {step} takes and nothing gives{_dropped(steps, name)}"
             yield at_field(ensemble, "input_map", "ensemble-tensor-missing", found, allowed, step.node)
     for tensor in ensemble.config.outputs:
         is_taken = any(tensor.name in step.inputs.values() for step in steps)
         if tensor.name not in givers and not (tensor.name in inputs and is_taken):
-            found = f"output {tensor.name}, which no step gives"
+            found = f"output {tensor.name}, which no step gives{_dropped(steps, tensor.name)}"
             yield at_line(ensemble, tensor.line, "ensemble-tensor-missing", found, allowed)
     _, stuck = _in_order(steps, inputs)
     if stuck and all(set(step.inputs.values()) <= given for step in stuck):
         found = f"steps {', '.join(f'{step.index + 1} ({step.name})' for step in stuck)} wait for each other"
         yield at_field(ensemble, "ensemble_scheduling", "ensemble-circle", found, "no circle")
+
+
+def _dropped(steps: Sequence[Step], name: str) -> str:
+    """Why a step does not give a tensor that its output_map names: the key stands there again, and the last counts."""
+    for step in steps:
+        for entry in step.node.nodes("output_map"):
+            key = entry.text("key")
+            if entry.text("value") == name and step.outputs.get(key) != name:
+                line, value = entry.line, step.outputs.get(key)
+                return f": output_map of {step} has the key {key} twice (line {line}), and the last, {value}, counts"
+    return ""
 
 
 def _in_order(steps: Sequence[Step], inputs: Iterable[str]) -> tuple[list[Step], list[Step]]:
