@@ -41,9 +41,9 @@ def test_a_named_model_is_built_in_full_size_unless_told_otherwise(project: Path
     assert done.exit_code == 0, done.output
     assert sizes(project) == ["full"]
     assert "double." in done.stdout
-    assert "proven with backend python: the model's code with a stand-in" in done.stdout
+    assert "proven with double/config.pbtxt: instances on the CPU" in done.stdout
     assert re.search(
-        r"^  proof of double \(exporters\): \d+ s, \d\.\d GiB of memory at most$", done.stdout, re.MULTILINE
+        r"^  proof of double \(local Triton\): \d+ s, \d\.\d GiB of memory at most$", done.stdout, re.MULTILINE
     )
     assert CliRunner().invoke(root, ["build", "double", "--size", "tiny", "--weights", "random"]).exit_code == 0
     assert sizes(project) == ["full", "tiny"]

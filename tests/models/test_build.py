@@ -77,7 +77,7 @@ def test_a_build_gives_the_archive_its_manifest_and_what_its_steps_took(places: 
     assert manifest.tools["exporter"] == "1"
     assert manifest.backends == ("python",)
     assert "proof_skipped" not in manifest.to_json()
-    assert [step.step for step in built.spent] == ["export of double (exporters)", "proof of double (exporters)"]
+    assert [step.step for step in built.spent] == ["export of double (exporters)", "proof of double (local Triton)"]
     assert all(step.peak_bytes > 10 << 20 for step in built.spent)
     assert "spent" not in places.manifest(built.name).read_text()
 
@@ -164,8 +164,9 @@ def test_a_failed_export_or_figure_stops_the_build_and_leaves_nothing(
     [
         ("2 * item", "3 * item", "tensor y: differs by 2.5"),
         ("2 * item", "item * float('nan')", "tensor y: .*not numbers"),
-        ("2 * item", "(2 * item)[0]", r"output y: float32 \[1\]"),
-        ("x]", "x][1:]", "0 responses to one request"),
+        ("2 * item", "(2 * item)[0]", r"output y: FP32 \[1\], config.pbtxt says FP32 \(-1, 1\)"),
+        ("2 * item", "(2 * item).astype('int32')", r"output y: INT32 \[1, 1\], config.pbtxt says FP32"),
+        ("x]", "x][1:]", r"InferenceRequest\(s\) size is:1, and InferenceResponse\(s\) size is:0"),
         ("import triton", "import gone_module, triton", "No module named 'gone_module'"),
     ],
 )
@@ -188,10 +189,11 @@ def test_a_model_s_own_error_names_its_file_and_line_and_nothing_else(
     monkeypatch.chdir(places.repositories.parent)
     with pytest.raises(WorkFailedError) as caught:
         build_models(["double"], places=places)
-    first, second, *_ = str(caught.value).splitlines()
-    assert first == "proof of double failed:"
-    assert second.startswith("  model_repos/double/double/1/model.py:6: ValueError: invalid literal")
-    assert "prover.py" not in str(caught.value)
+    first, *_, last = str(caught.value).splitlines()
+    assert first.startswith("proof of double failed: Triton answered 500: ")
+    assert "ValueError: invalid literal for int() with base 10: 'two'" in first
+    assert last.startswith("  model_repos/double/double/1/model.py:6: ")
+    assert "/opt/ml" not in str(caught.value)
     assert ".partial" not in str(caught.value)
 
 

@@ -341,7 +341,6 @@ def outputs_of_graph(path: Path, graph: OnnxGraph, inputs: Arrays, *, work: Path
     """
     model = {
         "backend": "onnxruntime",
-        "config": {},
         "file": str(path.resolve()),
         "steps": [],
         "inputs": _tensors(graph.inputs),

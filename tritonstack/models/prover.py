@@ -3,18 +3,15 @@
     python -P prover.py PLAN.json RESULT.json
 
 Runs in the environment of the exporters: standard library, NumPy and ONNX Runtime only. It stands in for Triton
-while an archive is built: ONNX models run in ONNX Runtime on the CPU, Python steps with the stand-in for
-``triton_python_backend_utils`` below, ensembles step by step. It does not batch, queue or schedule.
+while an archive of ONNX graphs is built: they run in ONNX Runtime on the CPU, ensembles step by step. It does not
+batch, queue or schedule. What has a Python model is answered by the local Triton.
 """
 
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
 import sys
-import traceback
-import types
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,7 +51,7 @@ def main(plan_file: str, result_file: str) -> int:
 def run(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
     """The outputs of one model; raises :class:`ProofError`."""
     model = models[name]
-    runners = {"ensemble": run_ensemble, "onnxruntime": run_onnx, "python": run_python}
+    runners = {"ensemble": run_ensemble, "onnxruntime": run_onnx}
     for tensor in model["inputs"]:
         if tensor["name"] in inputs:
             fits(f"{name}: input", tensor=tensor, array=inputs[tensor["name"]])
@@ -64,8 +61,8 @@ def run(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
         outputs = runners[model["backend"]](models, name, inputs=to_backend(model, inputs))
     except ProofError:
         raise
-    except (Exception, SystemExit) as error:  # whatever a model's own code or graph raises is the model's failure
-        raise ProofError(failure_text(Path(model["file"]), error)) from error
+    except Exception as error:  # whatever ONNX Runtime raises is the graph's failure
+        raise ProofError(f"{model['file']}: {type(error).__name__}: {error}") from error
     for tensor in model["outputs"]:
         if tensor["name"] not in outputs:
             raise ProofError(f"{name}: the output {tensor['name']} is missing")
@@ -96,20 +93,6 @@ def reshaped(array: np.ndarray[Any, Any], *, source: list[int], target: list[int
     """An array of one shape in another; the lengths that are free in both keep their values, in their order."""
     free = [length for length, given in zip(array.shape, source, strict=True) if given == -1]
     return array.reshape([free.pop(0) if length == -1 else length for length in target])
-
-
-def failure_text(file: Path, error: BaseException) -> str:
-    """``…/model.py:LINE: ValueError: …``, and the calls that led there: places in the model's own files only."""
-    own = f"{file.parents[1]}/"
-    frames = traceback.extract_tb(error.__traceback__)
-    places = [f"{frame.filename}:{frame.lineno}" for frame in frames if frame.filename.startswith(own)]
-    message = str(error)
-    if isinstance(error, SyntaxError) and str(error.filename).startswith(own):
-        places.append(f"{error.filename}:{error.lineno}")
-        message = error.msg
-    *callers, place = places or [str(file)]
-    lines = [f"{place}: {type(error).__name__}: {message}", *(f"called at {caller}" for caller in reversed(callers))]
-    return "\n  ".join(lines)
 
 
 def fits(what: str, *, tensor: Mapping[str, Any], array: np.ndarray[Any, Any], shape: list[int] | None = None) -> None:
@@ -156,71 +139,6 @@ def as_texts(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     texts = np.empty(array.size, np.object_)
     texts[:] = [item.decode() if isinstance(item, bytes) else item for item in array.reshape(-1)]
     return texts.reshape(array.shape)
-
-
-def run_python(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
-    """The step's ``TritonPythonModel``, loaded as the Python backend loads it: its version folder on the path."""
-    model = models[name]
-    file = Path(model["file"])
-    sys.modules["triton_python_backend_utils"] = backend_utils()
-    before = set(sys.modules)
-    sys.path.insert(0, str(file.parent))
-    try:
-        spec = importlib.util.spec_from_file_location("model", file)
-        if spec is None or spec.loader is None:
-            raise ProofError(f"{name}: {file} cannot be loaded")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        step = module.TritonPythonModel()
-        if hasattr(step, "initialize"):
-            step.initialize({"model_config": json.dumps(model["config"]), "model_name": name, "model_version": "1"})
-        request = types.SimpleNamespace(tensors=[Tensor(key, array) for key, array in inputs.items()])
-        responses = step.execute([request])
-    finally:
-        sys.path.remove(str(file.parent))
-        for loaded in set(sys.modules) - before:  # two steps may each have a module of one name
-            if str(getattr(sys.modules[loaded], "__file__", "") or "").startswith(str(file.parent)):
-                del sys.modules[loaded]
-    if not isinstance(responses, list):
-        raise ProofError(f"{name}: execute gave {type(responses).__name__}, not a list of responses")
-    if len(responses) != 1:
-        raise ProofError(f"{name}: execute gave {len(responses)} responses to one request")
-    if responses[0].error is not None:
-        raise ProofError(f"{name}: {responses[0].error}")
-    return {tensor.name(): tensor.as_numpy() for tensor in responses[0].output_tensors}
-
-
-class Tensor:
-    """``triton_python_backend_utils.Tensor``, as far as steps use it."""
-
-    def __init__(self, name: str, array: np.ndarray[Any, Any]) -> None:
-        self._name, self._array = name, array
-
-    def name(self) -> str:
-        """The tensor's name."""
-        return self._name
-
-    def as_numpy(self) -> np.ndarray[Any, Any]:
-        """Its values."""
-        return self._array
-
-
-def backend_utils() -> types.ModuleType:
-    """A stand-in for ``triton_python_backend_utils``: what the Python backend gives to a step."""
-    module: Any = types.ModuleType("triton_python_backend_utils")
-
-    def find(request: Any, name: str) -> Tensor | None:
-        return next((tensor for tensor in request.tensors if tensor.name() == name), None)
-
-    def response(output_tensors: Any = (), error: Any = None) -> types.SimpleNamespace:
-        return types.SimpleNamespace(output_tensors=output_tensors, error=error)
-
-    module.Tensor = Tensor
-    module.TritonError = str
-    module.TritonModelException = RuntimeError
-    module.InferenceResponse = response
-    module.get_input_tensor_by_name = find
-    return module  # type: ignore[no-any-return]  # a module, whatever was hung onto it
 
 
 def decode(tensor: Mapping[str, Any]) -> np.ndarray[Any, Any]:

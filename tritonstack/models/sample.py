@@ -23,7 +23,6 @@ from tritonstack.models.model_config import ModelConfig, Node, read_config
 from tritonstack.models.programs import Report, Spent, has_environment, run_script
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe
 from tritonstack.models.source import CONFIG, PROVABLE, called_models, model_directories, skipped_proof
-from tritonstack.python_calls import INFERS, calls_of, programs_of
 from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
 
 if TYPE_CHECKING:
@@ -352,26 +351,27 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
         allowed = f"backends that the local Triton has or stands in for: {', '.join(sorted(KIND_BACKENDS.values()))}"
         raise InputError([Problem(field=model, found=f"nothing here answers it: {skipped}", allowed=allowed)])
     directories = {name: repository / name for name in configs}
-    programs = [programs_of(directories[name]) for name, config in configs.items() if config.backend == "python"]
-    calls = calls_of(path for paths in programs for path in paths)
     needs = {config.backend for config in configs.values()}
     needs |= {ENVIRONMENT} if any(ENVIRONMENT in c.node.entries("parameters") for c in configs.values()) else set()
-    is_provable = needs <= PROVABLE and INFERS not in calls
-    if not is_provable or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None):
+    if not needs <= PROVABLE or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None):
         started = time.monotonic()
-        answer = require_package().answer_in_container(
-            repository,
-            model=model,
-            needs=needs,
-            request=request,
-            loads=called_models(configs, directories, addressed=model),
-            work=work,
-            report=report,
-        )
+        try:
+            answer = require_package().answer_in_container(
+                repository,
+                model=model,
+                needs=needs,
+                request=request,
+                loads=called_models(configs, directories, addressed=model),
+                work=work,
+                report=report,
+            )
+        except WorkFailedError as error:
+            raise WorkFailedError(in_sources(str(error), repository)) from error
         took, step = time.monotonic() - started, f"proof of {model} (local Triton)"
         spent = Spent(step=step, seconds=took, peak_bytes=answer.peak_bytes)
         report(str(spent))
         outputs = to_tensors(answer.outputs)
+        _check_outputs(configs[model], outputs, model=model)
         return Answered(outputs=outputs, tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
     plan = {
         "model": model,
@@ -382,8 +382,29 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
     if "failure" in result:
         raise WorkFailedError(f"proof of {model} failed:\n  {in_sources(result['failure'], repository)}")
     ran = sorted({config.backend for config in configs.values()} - {"ensemble"})
-    stand_ins = tuple(f"{_PROVERS[backend]}, outside Triton" for backend in ran)
+    stand_ins = tuple(f"backend {backend}: {_PROVERS[backend]}, outside Triton" for backend in ran)
     return Answered(outputs=result["outputs"], tools=result["tools"], stand_ins=stand_ins, spent=spent)
+
+
+def _check_outputs(config: ModelConfig, outputs: Sequence[Mapping[str, Any]], *, model: str) -> None:
+    """Raise :class:`WorkFailedError` unless every configured output is there, of its type and shape.
+
+    Triton hands on whatever a Python model gives.
+    """
+    given = {tensor["name"]: tensor for tensor in outputs}
+    for wanted in config.outputs:
+        tensor = given.get(wanted.name)
+        if tensor is None:
+            raise WorkFailedError(f"{model}: the output {wanted.name} is missing")
+        shape = wanted.shape(config.max_batch_size)
+        same = len(shape) == len(tensor["shape"]) and all(
+            length in (-1, found) for length, found in zip(shape, tensor["shape"], strict=True)
+        )
+        if tensor["datatype"] != wanted.data_type or not same:
+            found = f"{tensor['datatype']} {list(tensor['shape'])}"
+            raise WorkFailedError(
+                f"{model}: output {wanted.name}: {found}, config.pbtxt says {wanted.data_type} {shape}"
+            )
 
 
 def run_prover(plan: Mapping[str, Any], *, work: Path, what: str, report: Report) -> tuple[dict[str, Any], Spent]:
@@ -395,10 +416,7 @@ def run_prover(plan: Mapping[str, Any], *, work: Path, what: str, report: Report
     return parse_json(result_file.read_text()), spent
 
 
-_PROVERS = {
-    "onnxruntime": "backend onnxruntime: ONNX Runtime on the CPU",
-    "python": "backend python: the model's code with a stand-in for triton_python_backend_utils",
-}
+_PROVERS = {"onnxruntime": "ONNX Runtime on the CPU"}
 
 
 def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:
@@ -423,7 +441,6 @@ def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:
     }
     return tensors | {
         "backend": config.backend,
-        "config": config.node.plain(),
         "file": str((newest / config.model_file).resolve()),
         "steps": [
             {"model": step.text("model_name"), "inputs": _map(step, "input_map"), "outputs": _map(step, "output_map")}

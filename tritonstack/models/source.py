@@ -230,9 +230,9 @@ def archives_of(folder: Path, choice: BuildChoice | None = None) -> tuple[Archiv
 
 TENSORRT = "tensorrt"
 
-PROVABLE = frozenset({"onnxruntime", "python", "ensemble"})
-"""Backends that the prover stands in for. Others of ``KIND_BACKENDS``, and Python models with an environment of their
-own, are proven in the local Triton; nothing here proves the rest."""
+PROVABLE = frozenset({"onnxruntime", "ensemble"})
+"""Backends that the prover stands in for. Others of ``KIND_BACKENDS`` are proven in the local Triton: a Python model
+sees all that Triton gives it nowhere else. Nothing here proves the rest."""
 
 
 def skipped_proof(backends: Iterable[str]) -> str:

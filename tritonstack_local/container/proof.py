@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
+import re
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -19,12 +21,17 @@ from tritonstack.local_aws import ContainerAnswer
 from tritonstack.models.programs import Report
 from tritonstack.paths import setup_command
 from tritonstack_local.container import ContainerSettings, TritonContainer, TritonFiles, prepare_model_data
+from tritonstack_local.container.serve import SINGLE_MODEL_REPOSITORY
 
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 
 START_SECONDS = 600.0
 ANSWER_SECONDS = 600.0
 _STAND_IN = "tritonstack stand-in: "
+_NOT_LOADED = re.compile(r"load failed for model '(?:[^']*::)?([^']*)': (.*?);?\s*$", re.DOTALL)
+"""The end of a log of a server that did not start: what it says of one model, with the calls in its code."""
+_FRAME = re.compile(r"^(\s+\S+\.py)\((\d+)\): ", re.MULTILINE)
+"""A call in a Python model's code, as the Python backend lists those that led to an exception."""
 NEEDED_ENVIRONMENTS = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", "EXECUTION_ENV_PATH": "torch"}
 """Backend or parameter → the environment of its stand-in, in addition to those of every container."""
 
@@ -42,7 +49,8 @@ def answer_in_container(
     """Load a repository as a single-model container does, ``loads`` beside the model, and send one request.
 
     Raises InputError: the environments of the local Triton are not made on this machine. Raises WorkFailedError: the
-    repository does not load, or the request is refused; with the server's own words.
+    repository does not load, or the request is refused; with the server's own words, and files by their paths in
+    ``repository``.
     """
     _require(needs)
     environment = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": model, "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
@@ -55,9 +63,19 @@ def answer_in_container(
     body = encode(request, payload_format="binary")
     report(f"proof of {model}: starting the local Triton")
     with TritonContainer.start(settings, folder=work / "container") as container:
-        container.wait_ready(START_SECONDS)
-        report(f"proof of {model}: asking it")
-        outputs = _ask(container, body, model)
+        try:
+            container.wait_ready(START_SECONDS)
+            report(f"proof of {model}: asking it")
+            outputs = _ask(container, body, model)
+        except WorkFailedError as error:
+            text = str(error)
+            for folder in (SINGLE_MODEL_REPOSITORY, f"{data.resolve()}/"):  # the second without a namespace
+                text = text.replace(folder, f"{repository.resolve()}/")
+            text = _FRAME.sub(r"\1:\2: ", text)
+            reason = _NOT_LOADED.search(text)
+            raise WorkFailedError(
+                f"proof of {model} failed: Triton does not load {reason[1]}: {reason[2]}" if reason else text
+            ) from error
         version = container.server_version or "unknown"
         peak = _peak_of_tree(container.pid)
         lines = container.log_path.read_text(errors="replace").splitlines()
@@ -113,5 +131,7 @@ def _ask(container: TritonContainer, body: Body, model: str) -> dict[str, np.nda
         connection.close()
     if response.status != http.client.OK:
         text = content.decode(errors="replace")
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            text = json.loads(text)["error"].strip()
         raise WorkFailedError(f"proof of {model} failed: Triton answered {response.status}: {text}")
     return decode(content, response.getheader("Content-Type") or "").outputs
