@@ -10,7 +10,8 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from tritonstack.foreign_text import code_of, parse_program
-from tritonstack.models.lint.completion import PYTHON_CLASS, python_program
+from tritonstack.models.lint.auto_complete import PYTHON_CLASS
+from tritonstack.models.lint.completion import python_program
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.python_calls import INFERS, LOADS, calls_of
