@@ -186,6 +186,11 @@ def test_every_version_that_is_served_is_read(tmp_path: Path) -> None:
     assert [each.file.parent.name for each in findings] == ["2", "3"]
 
 
+def named(value: object) -> str:
+    """A case's name, without what is compressed: that has the time in it."""
+    return value if isinstance(value, str) else type(value).__name__
+
+
 @pytest.mark.parametrize(
     ("beside", "found", "advice"),
     [
@@ -195,6 +200,7 @@ def test_every_version_that_is_served_is_read(tmp_path: Path) -> None:
         ({"w.data": POINTER}, "which is a Git LFS pointer", "git lfs pull"),
         ({"w.data": bytes(63)}, "weights in 'w.data', of 63 bytes", "again"),
     ],
+    ids=named,
 )
 def test_the_weights_of_a_graph_are_there_and_whole(
     tmp_path: Path, beside: dict[str, bytes], found: str | None, advice: str
@@ -232,6 +238,7 @@ parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIR
         (zipped("bin/activate")[:60], "which is cut off"),
         (b"", "which is no archive"),
     ],
+    ids=named,
 )
 def test_an_execution_environment_is_an_archive_and_whole(tmp_path: Path, content: bytes, found: str) -> None:
     files = {"1/model.py": PYTHON.encode(), "env.tar.gz": content}
@@ -267,6 +274,7 @@ def test_of_a_large_environment_the_end_is_read_alone(tmp_path: Path, monkeypatc
         ("1/w.tar.gz", tar_gz()[:-9], "is cut off"),
         ("1/w.txt.gz", gzip.compress(b"words"), ""),
     ],
+    ids=named,
 )
 def test_a_file_beside_the_model_is_what_its_name_claims(tmp_path: Path, name: str, content: bytes, found: str) -> None:
     root = _folder(tmp_path, 'backend: "python"', {"1/model.py": PYTHON.encode(), name: content})
