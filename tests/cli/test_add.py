@@ -177,7 +177,7 @@ def test_record_sample_writes_what_the_model_answers_now(project: Path) -> None:
     write(folder, {"sample/request.json": json.dumps(request)})
     done = CliRunner().invoke(root, ["build", "double", "--record-sample"])
     assert done.exit_code == 0, done.output
-    assert "model_repos/double/sample/answer.json: y, by the model's code" in done.stdout
+    assert "model_repos/double/sample/answer.json: y, by the local Triton" in done.stdout
     (answer,) = json.loads((folder / "sample/answer.json").read_text())["outputs"]
     assert answer == {"name": "y", "datatype": "FP32", "shape": [2, 1], "data": [0.5, 8]}
     write(

@@ -10,7 +10,7 @@ from shutil import copytree
 
 import pytest
 
-from tests.e2e.project import REPOSITORY, Project, environment_yaml
+from tests.e2e.project import ON_THE_ENDPOINT, REPOSITORY, Project, environment_yaml
 from tests.e2e.running import remove_stacks, running
 from tritonstack_local.aws import LocalAws
 
@@ -32,8 +32,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project.add_python_model("fits", execute="x * 2", answer_to_3=6.0)
     project.add_python_model(
         "too-large",
-        # The build's proof, which has no Logger, lets it pass: it is Triton that must say 507.
-        initialize='assert not hasattr(pb_utils, "Logger"), "CUDA out of memory. Tried to allocate 20.00 GiB"',
+        # The build's proof is a single-model container, and lets it pass: the endpoint's Triton must say 507.
+        initialize=f'assert not {ON_THE_ENDPOINT}, "CUDA out of memory. Tried to allocate 20.00 GiB"',
         execute="x",
         answer_to_3=3.0,
     )

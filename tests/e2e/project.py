@@ -14,6 +14,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = REPOSITORY / ".envs" / "main" / "bin" / "tritonstack"
 AWS_CLI = REPOSITORY / ".envs" / "main" / "bin" / "aws"
 
+ON_THE_ENDPOINT = 'os.environ.get("SAGEMAKER_MULTI_MODEL") == "true"'
+"""In a model's program: true on a multi-model endpoint, and false in a build's proof, which passes it."""
+
 
 @dataclass(frozen=True)
 class Project:

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tests.e2e.deployments import eventually
-from tests.e2e.project import Project
-from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
+from tests.e2e.project import ON_THE_ENDPOINT, Project
+from tests.e2e.verification_project import CheckedProject, checked_project
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
@@ -45,7 +45,7 @@ def test_a_model_that_answers_wrongly_on_the_server_fails_the_deployment_which_p
     project: Project, checked: CheckedProject
 ) -> None:
     before, config = checked.target, checked.config
-    checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
+    checked.write_model(f"x * (3 if {ON_THE_ENDPOINT} else 2)")
     checked.write_environment(more=", container: {shm_default_bytes: 33554432}")
     said = checked.deploy(expect=1).stderr
     assert f"model {checked.model}." in said
@@ -63,7 +63,7 @@ def test_a_model_that_answers_wrongly_on_the_server_fails_the_deployment_which_p
 
 def test_a_first_deployment_that_fails_leaves_no_endpoint_and_no_record(project: Project, local_aws: LocalAws) -> None:
     checked = checked_project(project, local_aws, name="unverified")
-    checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
+    checked.write_model(f"x * (3 if {ON_THE_ENDPOINT} else 2)")
     assert "6 expected, 9 found" in checked.deploy(expect=1).stderr
     endpoints = local_aws.client("sagemaker").list_endpoints(NameContains="unverified")["Endpoints"]
     assert [one for one in endpoints if one["EndpointStatus"] != "Deleting"] == []

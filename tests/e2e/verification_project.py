@@ -10,9 +10,6 @@ from tests.e2e.conftest import endpoint
 from tests.e2e.project import Project, environment_yaml
 from tritonstack_local.aws import LocalAws
 
-ON_THE_SERVER = 'hasattr(pb_utils, "Logger")'
-"""True in Triton and false in the build's proof, whose stand-in has no Logger: so it passes what serves wrongly."""
-
 
 @dataclass(frozen=True)
 class CheckedProject:

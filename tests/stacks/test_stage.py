@@ -33,12 +33,12 @@ def test_an_environment_without_endpoints_is_its_bucket_and_key_whatever_is_swit
     assert not engines_built_on_deploy(settings, needs_engine=True)
 
 
-def test_it_is_what_the_app_makes_of_the_file_and_imports_nothing_of_pipelines(tmp_path: Path) -> None:
+def test_it_is_what_the_app_makes_of_the_file_and_imports_nothing_of_cdk_pipelines(tmp_path: Path) -> None:
     ran = run_app(tmp_path / "app", context={"environments": "local"}, variables={"PYTHONPROFILEIMPORTTIME": "1"})
     assert ran.returncode == 0, ran.stderr
     imported = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time:")}
     assert "stacks.stage" in imported
-    of_pipelines = ("aws_cdk.pipelines", "aws_cdk.aws_codepipeline", "stacks.pipeline", "tritonstack.config.pipeline")
+    of_pipelines = ("aws_cdk.pipelines", "aws_cdk.aws_codepipeline", "stacks.pipeline")
     assert not [name for name in imported if name.startswith(of_pipelines)]
     app = new_app(outdir=str(tmp_path / "own"))
     EnvironmentStage.from_file(app, file=ROOT / "environments" / "local.yaml", models=ROOT / "model_repos")

@@ -166,10 +166,13 @@ class Recorded:
     ran: tuple[str, ...]  # what answered: ``ONNX Runtime on the CPU, outside Triton``
 
     def __str__(self) -> str:
-        ran = "; ".join(dict.fromkeys(line.partition(": ")[2] or line for line in self.ran)) or "the local Triton"
+        ran = [line.partition(": ")[2] or line for line in self.ran]
+        # Where its instances run is no news of who answered.
+        named = dict.fromkeys(each for each in ran if not each.startswith("instances on the CPU"))
+        by = "; ".join(named) or "the local Triton"
         left = f"; without {', '.join(self.no_text)}, whose bytes are no text" if self.no_text else ""
         left += f"; without {', '.join(self.differ)}: {RANDOM}" if self.differ else ""
-        return f"{', '.join(self.outputs)}, by {ran}{left}"
+        return f"{', '.join(self.outputs)}, by {by}{left}"
 
 
 def record_samples(names: Sequence[str], *, choice: BuildChoice, places: Places, report: Report) -> list[Recorded]:
