@@ -371,7 +371,8 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
         spent = Spent(step=step, seconds=took, peak_bytes=answer.peak_bytes)
         report(str(spent))
         outputs = to_tensors(answer.outputs)
-        _check_outputs(configs[model], outputs, model=model)
+        if "python" in needs:  # other backends compare what they give with the configuration
+            _check_outputs(configs[model], outputs, model=model)
         return Answered(outputs=outputs, tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
     plan = {
         "model": model,
