@@ -35,19 +35,22 @@ PATH={programs}:"$PATH"
 
 
 def with_local_environment(
-    text: str, model: Path, *, environment: Path, python: str, release: str | None, file: str
+    text: str, model: Path, *, archive: Path, environment: Path, python: str, release: str | None, file: str
 ) -> tuple[str, str | None]:
     """A configuration whose execution environment is one for the local server's Python.
 
-    Where the model carries one for that Python, it is used and nothing changes. Otherwise a folder is made in the
-    model's directory whose ``activate`` puts ``environment`` first on PATH and names the stand-in in the container's
-    log, which is where ``tritonstack local status`` has it from.
+    Where the archive carries one for that Python, it is used and nothing changes. A path that leads to nothing in any
+    container stays, and the server refuses it here as there: a relative one, which the server looks for in its own
+    working directory, and one outside the model's directory that the archive does not have. Otherwise a folder is made
+    in the model's directory whose ``activate`` puts ``environment`` first on PATH and names the stand-in in the
+    container's log, which is where ``tritonstack local status`` has it from.
 
     Raises ConfigSyntaxError: the text cannot be read.
 
     Args:
         text: the configuration.
         model: the model's directory.
+        archive: the folder that the model's archive was unpacked into.
         environment: the virtual environment that stands in.
         python: the minor version of the local server's Python.
         release: the Triton release asked for, if it is known.
@@ -59,9 +62,13 @@ def with_local_environment(
     named = string_parameter(text, PARAMETER, file=file)
     if named is None:
         return text, None
-    packed = _own(named, model)
+    if not named.startswith(("/", f"{MODEL_DIRECTORY}/")):
+        return text, None
+    packed = _packed(named, model, archive=archive)
     carried = packed_python(packed) if packed else None
     if packed and carried in (python, None):
+        return text, None
+    if not packed and _is_beside(named):
         return text, None
     wanted = f"its Python {carried}" if carried else _release_python(release)
     note = f"execution environment {Path(named).name}: {_shown(environment)}, Python {python} in place of {wanted}"
@@ -79,11 +86,15 @@ def packed_python(path: Path) -> str | None:
     return first_match(path, _PYTHON)
 
 
-def _own(named: str, model: Path) -> Path | None:
-    """The environment that the model carries itself; None where there is none."""
-    inside = named.removeprefix(f"{MODEL_DIRECTORY}/")
-    place = model / inside
-    return place if place.exists() and place.resolve().is_relative_to(model.resolve()) else None
+def _packed(named: str, model: Path, *, archive: Path) -> Path | None:
+    """The environment that the archive carries; None where there is none."""
+    place = model / named.removeprefix(f"{MODEL_DIRECTORY}/")
+    return place if place.exists() and place.resolve().is_relative_to(archive.resolve()) else None
+
+
+def _is_beside(named: str) -> bool:
+    """Whether a path leads out of the model's directory."""
+    return os.path.normpath(named.removeprefix(f"{MODEL_DIRECTORY}/")).startswith("..")
 
 
 def _release_python(release: str | None) -> str:
@@ -279,6 +290,7 @@ def prepare_model_data(
             served, note = with_local_environment(
                 served,
                 config.parent,
+                archive=folder,
                 environment=files.torch,
                 python=files.python_version,
                 release=release,

@@ -148,11 +148,30 @@ def test_an_environment_for_the_local_python_a_damaged_one_and_none_stay_as_they
     assert (model / "config.pbtxt").read_text() == text
 
 
-def test_a_path_that_leads_out_of_the_model_is_never_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "path", ["env.tar.gz", "twice/env.tar.gz", "$TRITON_MODEL_DIRECTORY/env.tar.gz", "$$TRITON_MODEL_DIRECTORY/../no"]
+)
+def test_a_path_that_leads_to_nothing_in_the_image_either_is_not_stood_in_for(path: str, tmp_path: Path) -> None:
+    model = model_in(tmp_path, packed_for=FILES.python_version)
+    text = CONFIG.replace("$$TRITON_MODEL_DIRECTORY/env.tar.gz", path)
+    (model / "config.pbtxt").write_text(text)
+    assert prepare_model_data(tmp_path, release="24.09", files=FILES) == ()
+    assert (model / "config.pbtxt").read_text() == text
+
+
+@pytest.mark.parametrize(("packed_for", "changes"), [(FILES.python_version, 0), ("3.4", 1)])
+def test_an_environment_beside_the_model_is_the_archives_own(packed_for: str, changes: int, tmp_path: Path) -> None:
+    model = model_in(tmp_path)
+    pack_environment(tmp_path / "env.tar.gz", packed_for, tmp_path / ".made")
+    (model / "config.pbtxt").write_text(CONFIG.replace("env.tar.gz", "../env.tar.gz"))
+    assert len(prepare_model_data(tmp_path, release="24.09", files=FILES)) == changes
+
+
+def test_an_environment_out_of_the_archive_is_never_read(tmp_path: Path) -> None:
     model = model_in(tmp_path / "archive")
-    pack_environment(tmp_path / "env.tar.gz", FILES.python_version, tmp_path / ".made")
+    pack_environment(tmp_path / "env.tar.gz", "3.4", tmp_path / ".made")
     (model / "config.pbtxt").write_text(CONFIG.replace("env.tar.gz", "../../env.tar.gz"))
-    assert len(prepare_model_data(tmp_path / "archive", files=FILES)) == 1
+    assert prepare_model_data(tmp_path / "archive", files=FILES) == ()
 
 
 @needs("torch")
