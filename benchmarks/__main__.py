@@ -19,6 +19,7 @@ from tritonstack.errors import TritonstackError
 
 BENCHMARKS = {
     "packing": "packing and unpacking against tar czf",
+    "lint": "the linter over two hundred model folders, against one",
     "synthesis": "synthesis of one environment against an empty CDK app",
     "review": "a review against one synthesis, and ten environments against one",
     "invoke-overhead": "a request through the runtime against one straight to Triton",
