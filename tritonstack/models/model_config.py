@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.pbtxt import EmptyList, Field, Message, PbtxtError, Scalar, parse, to_text
+from tritonstack.models.pbtxt import EmptyList, Field, Message, PbtxtError, Scalar, parse, quoted, to_text
 
 _RANGES = {
     "int32": (-(2**31), 2**31 - 1),
@@ -19,6 +19,8 @@ _RANGES = {
     "uint32": (0, 2**32 - 1),
     "uint64": (0, 2**64 - 1),
 }
+_NO_TYPE = "TYPE_INVALID"
+"""The member that a tensor has which names no type: protobuf reads it, and Triton refuses it."""
 _TRUTH = {"true": True, "True": True, "t": True, "false": False, "False": False, "f": False}
 _PLATFORM_BACKENDS = {
     "onnxruntime_onnx": "onnxruntime",
@@ -53,6 +55,7 @@ class Complaint:
     path: str
     found: str
     allowed: str
+    meant: str = ""  # the value that was probably meant, as the text spells it; empty where that does not show
 
 
 Value = str | int | float | bool
@@ -66,11 +69,16 @@ class Typed:
 
 @dataclass
 class Node:
-    """A checked message: field name → its values, each with its line."""
+    """A checked message: field name → its values, each with its line.
+
+    Of a value that Triton refuses it holds what was probably meant, so that one mistake is not reported again by every
+    rule that looks for the field. ``unread``: fields with a value of which that does not show.
+    """
 
     line: int
     scalars: dict[str, list[Typed]] = field(default_factory=dict)
     messages: dict[str, list[Node]] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
 
     def text(self, name: str) -> str:
         """The value of a string or enumeration field; empty where it is not set, as in protobuf."""
@@ -318,18 +326,30 @@ def _check(message: Message, *, type_name: str, path: str, complaints: list[Comp
     items: tuple[Field | EmptyList, ...] = (*message.fields, *message.empty_lists)
     for item in items:
         where = f"{path}.{item.name}" if path else item.name
-        spec = specs.get(item.name)
+        spec, meant = specs.get(item.name), ""
         if spec is None:
             wrong: tuple[str, str] | None = (f"an unknown field {item.name}", ", ".join(specs) or "no field")
         elif isinstance(item, EmptyList):
             wrong = _wrong_empty_list(item, spec)
         else:
             wrong = _misplaced(item, spec, node, groups) or _add(item, spec, node, where, complaints)
+            meant = _add_meant(item.value, spec.type, node, item.name) if wrong else ""
         if wrong:
             found, allowed = wrong
-            complaint = Complaint(line=item.line, column=item.column, path=where, found=found, allowed=allowed)
-            complaints.append(complaint)
+            complaints.append(
+                Complaint(line=item.line, column=item.column, path=where, found=found, allowed=allowed, meant=meant)
+            )
     return node
+
+
+def _add_meant(value: Scalar | Message, kind: str, node: Node, name: str) -> str:
+    """Take a refused value for what it was meant to be; that, as the text spells it, or nothing."""
+    meant = None if isinstance(value, Message) or is_message(kind) or node.has(name) else _meant(value, kind)
+    if meant is None:
+        node.unread.add(name)
+        return ""
+    node.scalars[name] = [Typed(meant, value.line)]
+    return quoted(str(meant)) if kind == "string" else str(meant).lower() if isinstance(meant, bool) else str(meant)
 
 
 def _misplaced(item: Field, spec: FieldSpec, node: Node, groups: dict[str, str]) -> tuple[str, str] | None:
@@ -389,6 +409,38 @@ def _value(scalar: Scalar, kind: str, enums: Mapping[str, tuple[str, ...]]) -> V
     return scalar.value if isinstance(scalar.value, int) and low <= scalar.value <= high else None
 
 
+_TYPES = {
+    "BYTES": "TYPE_STRING", "STR": "TYPE_STRING", "TEXT": "TYPE_STRING", "BOOLEAN": "TYPE_BOOL", "HALF": "TYPE_FP16",
+    "FLOAT16": "TYPE_FP16", "FLOAT": "TYPE_FP32", "FLOAT32": "TYPE_FP32", "DOUBLE": "TYPE_FP64", "FLOAT64": "TYPE_FP64",
+    "BFLOAT16": "TYPE_BF16", "INT": "TYPE_INT32", "LONG": "TYPE_INT64",
+}  # fmt: skip
+"""Types by their names elsewhere: KServe's, NumPy's and PyTorch's."""
+_MEMBER_PREFIXES = ("", "TYPE_", "KIND_", "MODE_")
+_MEANT_TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+def _meant(scalar: Scalar, kind: str) -> Value | None:
+    """The value of the field's type that another scalar probably stands for; None where that does not show."""
+    text, enums = str(scalar.value), _definitions()[1]
+    if kind in enums:
+        name = text.upper()
+        elsewhere = _TYPES.get(name.removeprefix("TYPE_"), "")
+        members = (text, elsewhere, *(f"{prefix}{name}" for prefix in _MEMBER_PREFIXES))
+        return next((member for member in members if member in enums[kind]), None)
+    if kind == "string":
+        return text
+    if kind == "bool":
+        return _MEANT_TRUTH.get(text.lower())
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if kind in ("float", "double"):
+        return number
+    low, high = _RANGES[kind]
+    return int(number) if number.is_integer() and low <= number <= high else None
+
+
 def _member(scalar: Scalar, members: tuple[str, ...]) -> str | None:
     """An enumeration's member, by its name or by its number (none of Triton's enumerations has gaps).
 
@@ -416,7 +468,7 @@ def _floating(scalar: Scalar) -> float | None:
 
 def _expected(kind: str, enums: Mapping[str, tuple[str, ...]]) -> str:
     if kind in enums:
-        return "one of " + ", ".join(enums[kind])
+        return "one of " + ", ".join(member for member in enums[kind] if member != _NO_TYPE)
     words = {"string": "text in quotes", "bool": "true or false", "float": "a number", "double": "a number"}
     if kind in words:
         return words[kind]

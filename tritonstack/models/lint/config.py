@@ -26,30 +26,18 @@ def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         yield Finding(file=model.file, rule=rule, found=found, allowed=allowed)
     for complaint in model.config.complaints:
         found = f"{complaint.path}: {complaint.found}" if complaint.path else complaint.found
-        finding = at_line(model, complaint.line, "config", found, complaint.allowed, _meant(complaint))
+        finding = at_line(model, complaint.line, "config", found, complaint.allowed, _advice(complaint))
         yield replace(finding, column=complaint.column)
 
 
-_TYPES = {
-    "BYTES": "TYPE_STRING", "STR": "TYPE_STRING", "TEXT": "TYPE_STRING", "BOOLEAN": "TYPE_BOOL", "HALF": "TYPE_FP16",
-    "FLOAT16": "TYPE_FP16", "FLOAT": "TYPE_FP32", "FLOAT32": "TYPE_FP32", "DOUBLE": "TYPE_FP64", "FLOAT64": "TYPE_FP64",
-    "BFLOAT16": "TYPE_BF16", "INT": "TYPE_INT32", "LONG": "TYPE_INT64",
-}  # fmt: skip
-"""Types by their names elsewhere: KServe's, NumPy's and PyTorch's."""
-
-
-def _meant(complaint: Complaint) -> str:
-    """What a value was probably meant to be: a word in quotes, a type by another name, a word that is alike."""
+def _advice(complaint: Complaint) -> str:
+    """What to write: the value that was probably meant, or the word that is most alike."""
+    if complaint.found == f'"{complaint.meant}"' and complaint.allowed.startswith("one of "):
+        return f"write {complaint.meant} without quotes: it is no text, but a value of an enumeration"
+    if complaint.meant:
+        return f"write {complaint.meant}"
     word = complaint.found.replace('"', "").split()[-1:]
-    allowed = complaint.allowed.removeprefix("one of ").split(", ")
-    if not word:
-        return ""
-    if word[0] in allowed and complaint.found.endswith(f'"{word[0]}"'):
-        return f"write {word[0]} without quotes: it is no text, but a value of an enumeration"
-    name = word[0].upper()
-    meant = _TYPES.get(name.removeprefix("TYPE_"), "")
-    exact = (meant, *(f"{prefix}{name}" for prefix in ("", "TYPE_", "KIND_", "MODE_")))
-    return next((f"write {each}" for each in exact if each in allowed), "") or nearest(word[0], allowed)
+    return nearest(word[0], complaint.allowed.removeprefix("one of ").split(", ")) if word else ""
 
 
 def check_newer_fields(view: RepositoryView, model: ModelView) -> Iterator[Finding]:

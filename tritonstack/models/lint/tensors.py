@@ -37,7 +37,9 @@ def check_tensors(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         for tensor, message in zip(tensors, node.nodes(kind), strict=True):
             after = next((each for each in completed if each.name == tensor.name), tensor)
             what = f"{kind} {tensor.name or '?'}"
-            yield from _missing_fields(model, what, tensor, after, may_complete=not (view.is_built or done.is_known))
+            if not message.unread:
+                may_complete = not (view.is_built or done.is_known)
+                yield from _missing_fields(model, what, tensor, after, may_complete=may_complete)
             yield from _tensor(model, what, tensor, done)
             yield from _image_format(model, what, message, after)
             if tensor.name and counts[tensor.name] > 1:
