@@ -19,7 +19,7 @@ from constructs_lib.permission import BuildNetwork, JoinedNetwork, allow, servic
 from constructs_lib.vpc_endpoints import VpcEndpoints
 from tritonstack import naming
 from tritonstack.config import CreatedNetwork, Environment, ImportedNetwork, NetworkSettings
-from tritonstack.engines.order import DeployedBuilds
+from tritonstack.preparation.deployed_builds import DeployedBuilds
 
 HTTPS: dict[str, Any] = {"ip_protocol": "tcp", "from_port": 443, "to_port": 443}
 INTERNET = "0.0.0.0/0"

@@ -16,7 +16,7 @@ from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
 from tritonstack.config import Environment
 from tritonstack.config.execution_role import permissions
-from tritonstack.engines.order import DeployedBuilds
+from tritonstack.preparation.deployed_builds import DeployedBuilds
 
 Statement = dict[str, Any]
 

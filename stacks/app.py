@@ -33,8 +33,8 @@ from tritonstack.cloudformation.limits import exceeded
 from tritonstack.config import Environment, load_environment, load_environments
 from tritonstack.config.pipeline import PIPELINE_FILE
 from tritonstack.deployed.physical_names import refuse_names_of_others
-from tritonstack.engines.order import all_served
 from tritonstack.errors import InputError, Problem, collecting, refuse
+from tritonstack.served import all_served
 
 cdk_loaded.result()
 import aws_cdk as cdk

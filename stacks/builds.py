@@ -39,8 +39,8 @@ from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
 from tritonstack.config import Environment
 from tritonstack.config.builds import QUEUE_MINUTES
-from tritonstack.engines.order import DeployedBuilds
 from tritonstack.engines.plan import Builder
+from tritonstack.preparation.deployed_builds import DeployedBuilds
 
 if TYPE_CHECKING:
     from tritonstack.outputs.contract import BuildsFields

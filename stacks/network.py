@@ -11,7 +11,7 @@ from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.network import Network
 from constructs_lib.outputs import publish_outputs
 from tritonstack.config import Environment, NetworkSettings
-from tritonstack.engines.order import DeployedBuilds
+from tritonstack.preparation.deployed_builds import DeployedBuilds
 
 if TYPE_CHECKING:
     from tritonstack.outputs.contract import NetworkFields

@@ -34,10 +34,11 @@ from tritonstack.config.pipeline import (
     PipelineGate,
     load_pipeline,
 )
-from tritonstack.engines.order import all_served, deployed_builds
 from tritonstack.errors import Problem, refuse
 from tritonstack.pipeline import builds
 from tritonstack.pipeline.builds import PipelineNames, Work
+from tritonstack.preparation.deployed_builds import deployed_builds
+from tritonstack.served import all_served
 
 from .pipeline_access import PipelineAccessStack
 from .stage import EnvironmentStage

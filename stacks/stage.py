@@ -19,7 +19,8 @@ from .serving import ServingStack
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tritonstack.engines.order import DeployedBuilds, Served
+    from tritonstack.preparation.deployed_builds import DeployedBuilds
+    from tritonstack.served import Served
 
     from .builds import BuildsStack
     from .load_test import LoadTestStack
@@ -97,7 +98,7 @@ class EnvironmentStage(cdk.Stage):
         Raises:
             InputError: the file or a model is wrong; with every problem.
         """
-        from tritonstack.engines.order import served_by  # noqa: PLC0415 - the app has matched it before
+        from tritonstack.served import served_by  # noqa: PLC0415 - the app has matched it before
 
         return cls.from_served(scope, served_by(load_environment(file), models, file=file), models=models)
 
@@ -171,6 +172,6 @@ def builds_of(served: Served, *, models: Path) -> DeployedBuilds | None:
     """What a deployment of an environment builds; None where it finds what was published."""
     if not engines_built_on_deploy(served.environment, bool(served.engines.builds)):
         return None
-    from tritonstack.engines.order import deployed_builds  # noqa: PLC0415 - most environments need no such
+    from tritonstack.preparation.deployed_builds import deployed_builds  # noqa: PLC0415 - most environments need no such
 
     return deployed_builds(served, models)

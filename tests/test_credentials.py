@@ -16,12 +16,12 @@ from tests.models.folders import make_endpoint, make_environment, places_in, wri
 from tests.models.test_publish import _build
 from tritonstack.aws_session import credentials_ended
 from tritonstack.cli import root as cli
-from tritonstack.engines.remote_job import JobState, await_job
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models import bucket as bucket_module
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.manifest import Places
 from tritonstack.models.publish import publish_environment
+from tritonstack.preparation.remote_job import JobState, await_job
 from tritonstack.releases.verification import Verifier
 
 ENVIRONMENT = make_environment(make_endpoint("numbers", ("double",)))

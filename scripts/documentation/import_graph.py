@@ -14,6 +14,8 @@ ROOTS = ("stacks", "constructs_lib", "tritonstack", *OUTBUILDINGS)
 SINGLE = "tritonstack.*.py"
 """The modules of tritonstack that are in none of its packages."""
 
+CENTRE = ("served", "served_checks")
+"""Modules of no package that have a box of their own: what settings and model folders meet in."""
 Graph = Mapping[str, frozenset[str]]
 
 
@@ -30,8 +32,8 @@ def import_graph() -> Graph:
 
 
 def single_modules() -> list[str]:
-    """The names of the modules that are in none of tritonstack's packages."""
-    return sorted(path.stem for path in repository_path("tritonstack").glob("[!_]*.py"))
+    """The names of the modules that are in none of tritonstack's packages, and import none of them but catalogue."""
+    return sorted(path.stem for path in repository_path("tritonstack").glob("[!_]*.py") if path.stem not in CENTRE)
 
 
 def imported(path: Path, relative: Path) -> Iterator[str]:
@@ -54,6 +56,8 @@ def owner(name: str) -> str | None:
         return parts[0]
     if parts[1:] == ["__main__"]:
         return "tritonstack.cli"  # which it starts
+    if len(parts) > 1 and parts[1] in CENTRE:
+        return "tritonstack.served"
     is_package = len(parts) > 1 and repository_path(f"tritonstack/{parts[1]}").is_dir()
     return f"tritonstack.{parts[1]}" if is_package else SINGLE
 

@@ -11,11 +11,11 @@ from tests.config.environment_file import write_environment
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.config import load_environment
-from tritonstack.engines.archive_checks import check_model
 from tritonstack.engines.plan import builder_for
 from tritonstack.errors import InputError
 from tritonstack.models.lint.view import Target
 from tritonstack.naming import Platform
+from tritonstack.served_checks import check_model
 
 CATALOGUE = load_catalogue()
 REGIONS = ("us-east-1", "eu-west-1", "ap-southeast-4", "eu-south-2")

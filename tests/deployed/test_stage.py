@@ -13,9 +13,9 @@ from tests.stacks.environments import DIGITS, SINGLE, environment, stage
 from tests.stacks.everything import everything, everything_served, stacks_of
 from tritonstack.config import Environment, load_environment
 from tritonstack.deployed.stacks import DeployedStack, expects_builds, parts_of
-from tritonstack.engines.order import served_by
 from tritonstack.naming import BUILDS
 from tritonstack.paths import REPOSITORY
+from tritonstack.served import served_by
 
 
 def deployed(stack: cdk.Stack) -> DeployedStack:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.config.environment_file import environment_text
 from tests.models.folders import write_double
 from tritonstack.config import load_environment
-from tritonstack.engines.order import Served, served_by
+from tritonstack.served import Served, served_by
 
 ENGINE = "dependency: engine\nengine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}\n"
 T4, A10G, L4 = (

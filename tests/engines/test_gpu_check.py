@@ -18,12 +18,12 @@ import pytest
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines import engine_step
-from tritonstack.engines.export_step import graph_for_engine, outputs_of_graph, proof_inputs, read_onnx
-from tritonstack.engines.pack_step import compare_engine
 from tritonstack.engines.trtexec import GRAPH, JOB, change_job, engine_problems, tensorrt_versions, write_job
 from tritonstack.models.programs import run_script
 from tritonstack.models.runtime_options import Engine
 from tritonstack.naming import Platform
+from tritonstack.preparation.export_step import graph_for_engine, outputs_of_graph, proof_inputs, read_onnx
+from tritonstack.preparation.pack_step import compare_engine
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 REAL = "TRITONSTACK_GPU_CHECK"  # set by make gpu-check

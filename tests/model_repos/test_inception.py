@@ -23,11 +23,11 @@ from tests.models.folders import places_in
 from tests.tritonstack_local.container.conftest import QUIET, SageMaker
 from tritonstack.catalogue import model_formats
 from tritonstack.config import load_environment
-from tritonstack.engines.archive_checks import check_archives, with_default_models
 from tritonstack.models.build import build_models
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
 from tritonstack.paths import REPOSITORY
+from tritonstack.served_checks import check_archives, with_default_models
 from tritonstack.unpacking import unpack
 from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
 from tritonstack_local.processes import await_end, is_alive

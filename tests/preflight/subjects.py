@@ -11,10 +11,10 @@ import yaml
 from tests.models.folders import write_double
 from tests.preflight.fakes import Answer, FakeSession
 from tritonstack.config import load_environment
-from tritonstack.engines.order import Served, served_by
 from tritonstack.preflight.runner import CHECKS
 from tritonstack.preflight.subject import PreflightResult, Subject
 from tritonstack.read_only_aws import ReadOnlyCalls
+from tritonstack.served import Served, served_by
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 ENDPOINT = {"mode": "multi-model", "release": "24.09", "instance_type": "ml.g4dn.xlarge", "models": ["double"]}

@@ -12,13 +12,13 @@ from tests.engines.engine_environments import ENGINE
 from tests.preflight.fakes import DENIED, SILENCE, Answer, RefusalError, pages
 from tests.preflight.subjects import REGION, results_of, served
 from tritonstack.config import load_environment
-from tritonstack.engines.order import Served
 from tritonstack.preflight.quotas import (
     check_codebuild_quota,
     check_endpoint_quota,
     check_processing_quota,
     instance_need,
 )
+from tritonstack.served import Served
 
 T4 = "ml.g4dn.xlarge"
 

@@ -12,7 +12,7 @@ from tests.engines.engine_environments import T4 as ENGINES_T4
 from tests.engines.engine_environments import served_engines, write_models
 from tests.review.releases import A10G, T4, A, B, dev, release_stack
 from tests.review.small import resource, stack
-from tritonstack.engines.order import build_set
+from tritonstack.preparation.build_order import build_set
 from tritonstack.review.models import ModelFolders, engine_builds
 from tritonstack.review.snapshot import NO_ENVIRONMENT, EnvironmentSnapshot
 

@@ -9,7 +9,7 @@ import aws_cdk as cdk
 from stacks.stage import EnvironmentStage, builds_of
 from tests.constructs_lib.templates import new_app
 from tests.engines.engine_environments import served_engines, write_models
-from tritonstack.engines.order import Served
+from tritonstack.served import Served
 
 
 def stage_of(served: Served, project: Path, *, scope: cdk.App | None = None) -> EnvironmentStage:

@@ -10,7 +10,7 @@ import aws_cdk as cdk
 from stacks.stage import EnvironmentStage
 from tests.engines.engine_environments import A10G, T4, served_engines, write_models
 from tests.stacks.engine_stages import stage_of
-from tritonstack.engines.order import Served
+from tritonstack.served import Served
 
 REGION = "us-east-1"
 HEADER = """

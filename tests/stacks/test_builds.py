@@ -16,7 +16,7 @@ from tests.engines.engine_environments import A10G, L4, T4, served_engines, writ
 from tests.models.folders import write_double
 from tests.stacks.engine_stages import engine_stage, stage_of
 from tests.stacks.environments import DIGITS, environment, stage
-from tritonstack.engines.order import deployed_builds
+from tritonstack.preparation.deployed_builds import deployed_builds
 
 
 def builds_template(made: EnvironmentStage) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
 from tritonstack.config.builds import BuildSettings
-from tritonstack.engines.export_step import prepare_engines
 from tritonstack.models.build import build_models
 from tritonstack.models.exporting import export_digest
 from tritonstack.models.inputs import model_digest
@@ -33,6 +32,7 @@ from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.models.staging import Task
 from tritonstack.naming import ArchiveName, Platform
+from tritonstack.preparation.export_step import prepare_engines
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(4 * 3600)]

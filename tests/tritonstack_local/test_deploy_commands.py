@@ -16,9 +16,9 @@ from tests.models.folders import write_double
 from tests.tritonstack_local.fake_parts import AWS
 from tritonstack.cli.progress import Steps
 from tritonstack.config import AlarmSettings, Environment, load_environment
-from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths, project_folder
+from tritonstack.served import served_by
 from tritonstack_local.commands import deploy, destroy
 from tritonstack_local.commands.deploy import LOCK, LocalDeployment
 

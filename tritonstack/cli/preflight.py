@@ -23,7 +23,6 @@ from tritonstack.cli.progress import Steps
 from tritonstack.cli.session import session_of
 from tritonstack.config import Environment, load_environment
 from tritonstack.config.pipeline import PIPELINE_FILE, deployed_by_pipeline
-from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.paths import environment_file, project_folder
@@ -31,6 +30,7 @@ from tritonstack.preflight.role import role_policies
 from tritonstack.preflight.runner import run_checks
 from tritonstack.preflight.subject import Outcome, PreflightReport, PreflightResult, Subject, report_of
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
+from tritonstack.served import served_by
 
 SHOWN: dict[Outcome, tuple[str, str]] = {
     "passes": ("passes", "green"),

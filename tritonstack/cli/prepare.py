@@ -32,17 +32,18 @@ from tritonstack.cli.progress import ended_by_signals
 from tritonstack.cli.safe_console import SafeConsole
 from tritonstack.cli.session import require_account, session_of
 from tritonstack.config import Endpoint, load_environment
-from tritonstack.engines.order import Order, Served, read_order, served_by
 from tritonstack.engines.plan import Builder, EnginePlan, PlannedBuild, plan_engines
-from tritonstack.engines.prepare import Preparation, preparation_of_project
-from tritonstack.engines.prepare_plan import Failure, PreparationPlan, PrepareFailedError, PrepareSummary, one_line
-from tritonstack.engines.stored_archives import orders_of
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest, refuse
 from tritonstack.models.bucket import Place
 from tritonstack.models.build import refuse_errors_of_environment
 from tritonstack.models.inputs import resolved_models
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
+from tritonstack.preparation.build_order import Order, read_order
+from tritonstack.preparation.prepare import Preparation, preparation_of_project
+from tritonstack.preparation.prepare_plan import Failure, PreparationPlan, PrepareFailedError, PrepareSummary, one_line
+from tritonstack.preparation.stored_archives import orders_of
+from tritonstack.served import Served, served_by
 
 LOG_SECONDS = 15.0
 """Seconds between two lines of an archive whose step has not changed."""

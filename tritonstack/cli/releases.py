@@ -30,12 +30,12 @@ from tritonstack.client.errors import UnknownModelError
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
 from tritonstack.config import Environment, load_environment
-from tritonstack.engines.order import Order, build_set, served_by
-from tritonstack.engines.stored_archives import stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
+from tritonstack.preparation.build_order import Order, build_set
+from tritonstack.preparation.stored_archives import stored_archives
 from tritonstack.releases.records import (
     DeployedSet,
     Record,
@@ -54,6 +54,7 @@ from tritonstack.releases.report import (
 )
 from tritonstack.releases.rollback import chosen_digest, ensure_archive, require_movable
 from tritonstack.releases.verification import DAYS, VerifiedEndpoint, Verifier
+from tritonstack.served import served_by
 
 SHOWN = 5
 """Releases of each model, where the table is of a whole environment."""

@@ -138,7 +138,7 @@ PRIVATE = tuple(ipaddress.IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0
 def check_network(*, environment: Environment, network: NetworkSettings, site: Site) -> Iterator[Problem]:
     """Everything that is wrong with an environment's network whose fields have the right types.
 
-    Whether its builds need outbound internet access is known once the models are: ``tritonstack.engines.order``.
+    Whether its builds need outbound internet access is known once the models are: ``tritonstack.served``.
     """
     if network.imported is None and network.created is None:
         yield Problem(

@@ -162,7 +162,7 @@ def expects_builds(settings: Environment, *, project: Path) -> bool | None:
     """Whether an environment has a builds stack; None where its model folders, which decide it, are wrong or absent."""
     if settings.builds.on_deploy is not None or not settings.endpoints:
         return engines_built_on_deploy(settings, needs_engine=False)
-    from tritonstack.engines.order import served_by  # noqa: PLC0415 - reads every model folder
+    from tritonstack.served import served_by  # noqa: PLC0415 - reads every model folder
 
     file = project / "environments" / f"{settings.environment}.yaml"
     try:

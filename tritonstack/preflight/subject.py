@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from tritonstack.catalogue import partition
 from tritonstack.config import Environment, engines_built_on_deploy
 from tritonstack.deployed.left import Deployed, deployed_and_left
-from tritonstack.engines.order import Served
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
+from tritonstack.served import Served
 
 Outcome = Literal["passes", "fails", "warns", "unknown"]
 """``passes``: a deployment finds what it needs; ``fails``: it does not; ``warns``: it does, and leaves something that

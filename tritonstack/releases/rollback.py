@@ -8,18 +8,18 @@ import uuid
 from collections.abc import Callable, Sequence
 
 from tritonstack.aws_session import Session, read_parameter
-from tritonstack.engines.gpu_step import EngineFailedError
-from tritonstack.engines.order import Order, OrderedArchive
-from tritonstack.engines.prepare import preparation_of_project
-from tritonstack.engines.prepare_plan import copy_of
-from tritonstack.engines.remote_job import await_job
-from tritonstack.engines.runners import CodeBuildJob
-from tritonstack.engines.stored_archives import copy_archive, stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.programs import Report
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, builds_parameter, order_key
+from tritonstack.preparation.build_order import Order, OrderedArchive
+from tritonstack.preparation.gpu_step import EngineFailedError
+from tritonstack.preparation.prepare import preparation_of_project
+from tritonstack.preparation.prepare_plan import copy_of
+from tritonstack.preparation.remote_job import await_job
+from tritonstack.preparation.runners import CodeBuildJob
+from tritonstack.preparation.stored_archives import copy_archive, stored_archives
 from tritonstack.releases.records import DeployedSet, Record, stack_name
 
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")

@@ -21,13 +21,13 @@ from tritonstack.client import ModelClient
 from tritonstack.client.body import Array
 from tritonstack.client.model_client import Answer
 from tritonstack.config import Endpoint, Environment, load_environment
-from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import CHECKOUT, REPOSITORY, project_folder
 from tritonstack.releases.records import deployed_set
 from tritonstack.releases.verification import Verifier
+from tritonstack.served import served_by
 from tritonstack_local.aws import LocalAws, require_local_aws
 from tritonstack_local.container.container import release_and_version
 

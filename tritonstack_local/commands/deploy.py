@@ -17,7 +17,6 @@ from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 from tritonstack.config.yaml_loader import with_lines
-from tritonstack.engines.order import Served, served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.build import build_environment
 from tritonstack.models.publish import publish_environment
@@ -25,6 +24,7 @@ from tritonstack.models.source import contents_of, skipped_proof
 from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, environment_file, project_folder, setup_command
 from tritonstack.pipeline.bootstrap import environment_policy
 from tritonstack.pipeline.builds import PipelineNames
+from tritonstack.served import Served, served_by
 from tritonstack_local import ACCOUNT, REGION
 from tritonstack_local.aws import LocalAws, find_local_aws, plain_environment, require_local_aws
 from tritonstack_local.commands.stacks import bootstrap_stands, goes_on_with, refuse_stuck

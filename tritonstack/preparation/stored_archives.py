@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, get_args
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session, parameters_below
-from tritonstack.engines.order import DIGEST, Order, OrderedArchive, Served, build_set
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.bucket import MOST_PARTS, ArtifactBucket, Place, StoredObject, belongs, written_once
 from tritonstack.models.inputs import (
@@ -30,6 +29,8 @@ from tritonstack.models.recipe import Size, Weights
 from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.naming import NAME_PATTERN, ArchiveName, inputs_key, release_parameter
 from tritonstack.paths import setup_command
+from tritonstack.preparation.build_order import DIGEST, Order, OrderedArchive, build_set
+from tritonstack.served import Served
 from tritonstack.unpacking import UnsafeArchiveError, unpack
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from tests.engines.prepare_way import A10G, IMAGE, T4, Clients, Way
-from tritonstack.engines import remote_job
-from tritonstack.engines.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, run_name
-from tritonstack.engines.order import JobNetwork
+from tests.preparation.prepare_way import A10G, IMAGE, T4, Clients, Way
+from tritonstack.preparation import remote_job
 from tritonstack.engines.plan import builder_for
-from tritonstack.engines.remote_job import log_tail
-from tritonstack.engines.runners import runner_for
+from tritonstack.preparation.build_order import JobNetwork
+from tritonstack.preparation.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, run_name
+from tritonstack.preparation.remote_job import log_tail
+from tritonstack.preparation.runners import runner_for
 
 HEAD = """\
 import json, os, pathlib, sys, time
@@ -219,7 +219,7 @@ def test_a_service_that_does_not_answer_any_more_fails_the_engine_after_its_retr
                 made.meta.events.register(f"before-call.{call}", lose)
             return made
 
-    monkeypatch.setattr("tests.engines.test_runners.Clients", Losing)
+    monkeypatch.setattr("tests.preparation.test_runners.Clients", Losing)
     with pytest.raises(EngineFailedError, match=r"does not describe .*Could not connect") as failed:
         remote.run(HANGING)
     assert remote.way.emulator.url in str(failed.value)

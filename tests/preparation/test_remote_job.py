@@ -9,9 +9,9 @@ import pytest
 from botocore.exceptions import IncompleteReadError
 
 from tests.models.fake_aws import FakeAws
-from tritonstack.engines.remote_job import StagedJob, staged_job
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.preparation.remote_job import StagedJob, staged_job
 
 OUTPUT = "staging/jobs/run/output/"
 

@@ -15,16 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
 from tritonstack.aws_session import Session, stack_value
-from tritonstack.engines.gpu_step import (
-    EngineFailedError,
-    EngineRunner,
-    EngineStoppedError,
-    engine_failure,
-    require_built,
-)
-from tritonstack.engines.order import JobNetwork, Order
 from tritonstack.engines.plan import Builder
-from tritonstack.engines.remote_job import OUTPUT, JobState, StagedJob, await_job, log_tail, staged_job, started_by
 from tritonstack.engines.trtexec import JOB, change_job
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds
@@ -32,6 +23,15 @@ from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
 from tritonstack.models.source import files_below
 from tritonstack.naming import artifact_parameter, builds_parameter
+from tritonstack.preparation.build_order import JobNetwork, Order
+from tritonstack.preparation.gpu_step import (
+    EngineFailedError,
+    EngineRunner,
+    EngineStoppedError,
+    engine_failure,
+    require_built,
+)
+from tritonstack.preparation.remote_job import OUTPUT, JobState, StagedJob, await_job, log_tail, staged_job, started_by
 
 
 def _ask(operation: Callable[..., Any], refused: str, *, link: str = "", **parameters: Any) -> Any:

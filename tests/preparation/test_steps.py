@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from tests.engines.stand_ins import doubling_graph
-from tests.engines.tiny_engine import FOLDER, TinyProject, output_of, task_of, write_real_output, write_tiny
 from tests.models.folders import source_of, write
-from tritonstack.engines.export_step import EngineWork, PlannedEngine
+from tests.preparation.tiny_engine import FOLDER, TinyProject, output_of, task_of, write_real_output, write_tiny
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.manifest import Manifest, read_manifest
 from tritonstack.naming import Platform
+from tritonstack.preparation.export_step import EngineWork, PlannedEngine
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 PACKED = {"tiny-engine/config.pbtxt", "tiny-engine/1/model.plan", "tiny-engine/1/model.plan.json"}

@@ -14,7 +14,11 @@ from pydantic import ValidationError
 from tests.cases import cases
 from tests.engines.stand_ins import doubling_graph, quantised_graph
 from tests.models.lint.onnx_files import number, part, write_graph
-from tritonstack.engines.export_step import (
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxGraph
+from tritonstack.models.programs import run_script
+from tritonstack.models.runtime_options import Engine
+from tritonstack.preparation.export_step import (
     graph_for_engine,
     graph_of,
     outputs_of_graph,
@@ -23,10 +27,6 @@ from tritonstack.engines.export_step import (
     quantisation_problems,
     read_onnx,
 )
-from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxGraph
-from tritonstack.models.programs import run_script
-from tritonstack.models.runtime_options import Engine
 
 
 def _with_weights_in(name: str) -> bytes:
@@ -71,7 +71,7 @@ def test_what_is_no_graph_is_refused_with_its_file(tmp_path: Path) -> None:
     assert [tensor.name for tensor in read_onnx(tmp_path / "model.onnx").inputs] == ["x"]
 
 
-CHECK_GRAPH = Path(__file__).with_name("check_graph.py")
+CHECK_GRAPH = Path(__file__).parents[1] / "engines" / "check_graph.py"
 
 
 def engine(**fields: Any) -> Engine:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.engines.prepare_way import A10G, T4, Way
 from tests.local_keys import OWN
+from tests.preparation.prepare_way import A10G, T4, Way
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.engines.prepare_plan import PrepareFailedError
 from tritonstack.models.bucket import Place
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.naming import Platform
+from tritonstack.preparation.prepare_plan import PrepareFailedError
 from tritonstack.unpacking import unpack
 
 

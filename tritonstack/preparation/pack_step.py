@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tritonstack.catalogue.releases import minor_version
-from tritonstack.engines.export_step import Arrays, EngineWork, PlannedEngine
-from tritonstack.engines.gpu_step import read_result, take_file
 from tritonstack.engines.trtexec import PLAN
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.lint.onnx_graph import GraphTensor
@@ -21,6 +19,8 @@ from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.programs import Report
 from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
 from tritonstack.models.staging import finish
+from tritonstack.preparation.export_step import Arrays, EngineWork, PlannedEngine
+from tritonstack.preparation.gpu_step import read_result, take_file
 
 PRINTED = 5e-6
 """Relative rounding of trtexec's output: it writes six significant digits (``--exportOutput``)."""

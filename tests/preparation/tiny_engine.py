@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.models.folders import places_in, source_of
-from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
-from tritonstack.engines.pack_step import finish_archive
 from tritonstack.models.inputs import model_digest
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Spent
 from tritonstack.models.sample import Proven
 from tritonstack.models.staging import Task
 from tritonstack.naming import ArchiveName, Platform
+from tritonstack.preparation.export_step import EngineWork, PlannedEngine, prepare_engines
+from tritonstack.preparation.pack_step import finish_archive
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 
 REPOSITORY = Path(__file__).resolve().parents[2]

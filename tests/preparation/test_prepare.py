@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.conftest import PROVE
-from tests.engines.prepare_way import A10G, T4, Way
-from tests.engines.tiny_engine import write_tiny
 from tests.models.folders import write_double
+from tests.preparation.conftest import PROVE
+from tests.preparation.prepare_way import A10G, T4, Way
+from tests.preparation.tiny_engine import write_tiny
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.engines.gpu_step import EngineFailedError
-from tritonstack.engines.prepare_plan import PrepareFailedError
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import Place
+from tritonstack.preparation.gpu_step import EngineFailedError
+from tritonstack.preparation.prepare_plan import PrepareFailedError
 
 ONE = Place(endpoint="one", platform=A10G)
 TWO = Place(endpoint="two", platform=A10G)
@@ -134,7 +134,7 @@ def refusing(text: str) -> Callable[..., None]:
 
 @pytest.mark.parametrize(
     ("patched", "phase"),
-    [(PROVE, "export"), ("tritonstack.engines.pack_step.compare_engine", "proof")],
+    [(PROVE, "export"), ("tritonstack.preparation.pack_step.compare_engine", "proof")],
 )
 def test_a_proof_that_fails_names_its_phase_and_nothing_of_the_archive_is_visible(
     way: Way, monkeypatch: pytest.MonkeyPatch, patched: str, phase: str

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.prepare_way import A10G, T4, Way
-from tests.engines.test_prepare_plan import NAME, manifest_for
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import places_in, source_of, write, write_double
-from tritonstack.engines import stored_archives
-from tritonstack.engines.stored_archives import copy_archive, source_of_digest
+from tests.preparation.prepare_way import A10G, T4, Way
+from tests.preparation.test_prepare_plan import NAME, manifest_for
+from tritonstack.preparation import stored_archives
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest, pack_inputs
@@ -24,6 +23,7 @@ from tritonstack.models.publish import stored_manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.models.staging import Task, finish, stage_archive
 from tritonstack.naming import ArchiveName
+from tritonstack.preparation.stored_archives import copy_archive, source_of_digest
 from tritonstack.unpacking import unpack
 
 EXPORT = """\

@@ -16,17 +16,11 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from tests.engines.tiny_engine import write_tiny
 from tests.models.folders import write_double
+from tests.preparation.tiny_engine import write_tiny
 from tests.tritonstack_local.emulator.building import make_project, make_service_role
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.engines.gpu_step import EngineStoppedError, engine_failure, require_built
-from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.plan import Builder
-from tritonstack.engines.prepare import Preparation, RunnerFor
-from tritonstack.engines.prepare_plan import PrepareSummary
-from tritonstack.engines.runners import runner_for as real_runner_for
-from tritonstack.engines.stored_archives import source_of_digest
 from tritonstack.engines.trtexec import change_job
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest
@@ -35,6 +29,12 @@ from tritonstack.models.programs import Report
 from tritonstack.models.publish import stored_manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import ArchiveName, Platform, artifact_parameter, builds_parameter
+from tritonstack.preparation.build_order import Order, OrderedArchive
+from tritonstack.preparation.gpu_step import EngineStoppedError, engine_failure, require_built
+from tritonstack.preparation.prepare import Preparation, RunnerFor
+from tritonstack.preparation.prepare_plan import PrepareSummary
+from tritonstack.preparation.runners import runner_for as real_runner_for
+from tritonstack.preparation.stored_archives import source_of_digest
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 IMAGE = "785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.engines.prepare_way import A10G, IMAGE
 from tests.models.fake_aws import FakeAws
-from tritonstack.engines.gpu_step import (
+from tests.preparation.prepare_way import A10G, IMAGE
+from tritonstack.engines.plan import builder_for
+from tritonstack.errors import WorkFailedError
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.programs import Report
+from tritonstack.preparation.gpu_step import (
     EngineFailedError,
     build_engine,
     fetch_timing_cache,
     keep_timing_cache,
     read_result,
 )
-from tritonstack.engines.plan import builder_for
-from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.programs import Report
 
 RECORD = {"bytes": 4, "sha256": "0" * 64}
 GOOD: dict[str, Any] = {

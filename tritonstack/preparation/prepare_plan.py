@@ -7,16 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from tritonstack.engines.gpu_step import EngineFailedError
-from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.plan import Builder, NoBuilderError, builder_for
-from tritonstack.engines.stored_archives import stored_archives
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.publish import stored_manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, lacks_plan, target_for, target_of
 from tritonstack.naming import ArchiveName, Platform
+from tritonstack.preparation.build_order import Order, OrderedArchive
+from tritonstack.preparation.gpu_step import EngineFailedError
+from tritonstack.preparation.stored_archives import stored_archives
 
 Outcome = Literal["there already", "copied", "built", "another was first"]
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.engines.pack_step import PRINTED, compare_engine, read_outputs
 from tritonstack.errors import WorkFailedError
+from tritonstack.preparation.pack_step import PRINTED, compare_engine, read_outputs
 from tritonstack_local.trtexec.arguments import Shape
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.config.environment_file import environment_text
-from tests.engines.prepare_way import Way
+from tests.preparation.prepare_way import Way
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
 from tritonstack.cli.root import root
 from tritonstack.models.inputs import pack_inputs
@@ -216,9 +216,9 @@ def test_a_signal_stops_the_engines_job_and_leaves_nothing(way: Way, variables: 
 SITTING = """\
 # The command, with a step that never ends in the place of the engine step, and without a Triton for the proof.
 import pathlib, sys
-from tests.engines.tiny_engine import PROVEN
+from tests.preparation.tiny_engine import PROVEN
 from tritonstack.cli.root import main
-from tritonstack.engines import export_step
+from tritonstack.preparation import export_step
 from tritonstack.models import staging
 staging.prove_sample = lambda *_, **__: PROVEN
 export_step.STEP = pathlib.Path(sys.argv.pop(1)).rename(pathlib.Path(sys.argv[0]).with_name("engine_step.py"))

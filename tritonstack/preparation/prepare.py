@@ -18,12 +18,22 @@ from pathlib import Path
 
 from tritonstack.aws_session import Session
 from tritonstack.disk import partial_folder
-from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
-from tritonstack.engines.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, build_engine, job_key
-from tritonstack.engines.order import Order
-from tritonstack.engines.pack_step import finish_archive
 from tritonstack.engines.plan import Builder
-from tritonstack.engines.prepare_plan import (
+from tritonstack.errors import TritonstackError, WorkFailedError
+from tritonstack.local_aws import is_local
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.lint import Target, lint_folder, refuse_errors
+from tritonstack.models.manifest import Manifest, Places
+from tritonstack.models.programs import Report
+from tritonstack.models.publish import BuiltArchive, publish_archives, stored_manifest
+from tritonstack.models.source import refuse_unservable
+from tritonstack.models.staging import Proofs, Task, finish, stage_archive
+from tritonstack.naming import ArchiveName
+from tritonstack.preparation.build_order import Order
+from tritonstack.preparation.export_step import EngineWork, PlannedEngine, prepare_engines
+from tritonstack.preparation.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, build_engine, job_key
+from tritonstack.preparation.pack_step import finish_archive
+from tritonstack.preparation.prepare_plan import (
     Build,
     Copy,
     Failure,
@@ -36,18 +46,8 @@ from tritonstack.engines.prepare_plan import (
     SourceOf,
     plan_preparation,
 )
-from tritonstack.engines.runners import runner_for
-from tritonstack.engines.stored_archives import copy_archive, source_of_digest
-from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.local_aws import is_local
-from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.lint import Target, lint_folder, refuse_errors
-from tritonstack.models.manifest import Manifest, Places
-from tritonstack.models.programs import Report
-from tritonstack.models.publish import BuiltArchive, publish_archives, stored_manifest
-from tritonstack.models.source import refuse_unservable
-from tritonstack.models.staging import Proofs, Task, finish, stage_archive
-from tritonstack.naming import ArchiveName
+from tritonstack.preparation.runners import runner_for
+from tritonstack.preparation.stored_archives import copy_archive, source_of_digest
 
 _COPIES = 8
 """How many archives are copied at once: S3 does the work."""

@@ -8,25 +8,25 @@ from typing import Any
 
 import pytest
 
-from tests.engines.prepare_way import order_of
-from tests.engines.tiny_engine import write_tiny
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import make_manifest, source_of, write_double
-from tritonstack.engines.gpu_step import EngineFailedError
-from tritonstack.engines.order import Order, OrderedArchive
-from tritonstack.engines.prepare_plan import (
-    Failure,
-    PreparationPlan,
-    PrepareFailedError,
-    PrepareSummary,
-    plan_preparation,
-)
+from tests.preparation.prepare_way import order_of
+from tests.preparation.tiny_engine import write_tiny
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import ArchiveEntry, Manifest
 from tritonstack.models.recipe import Dependency
 from tritonstack.models.source import ArchiveSource, target_for
 from tritonstack.naming import ArchiveName, Platform
+from tritonstack.preparation.build_order import Order, OrderedArchive
+from tritonstack.preparation.gpu_step import EngineFailedError
+from tritonstack.preparation.prepare_plan import (
+    Failure,
+    PreparationPlan,
+    PrepareFailedError,
+    PrepareSummary,
+    plan_preparation,
+)
 
 NAME = ArchiveName(model="bert", digest="0123456789abcdef")
 T4 = Platform(release="24.09", gpu="t4")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.prepare_way import Way
-from tests.engines.tiny_engine import PROVEN
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
+from tests.preparation.prepare_way import Way
+from tests.preparation.tiny_engine import PROVEN
 from tests.tritonstack_local.emulator.running import Emulator
 
 PROVE = "tritonstack.models.staging.prove_sample"

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import credentials_ended
-from tritonstack.engines.gpu_step import KEPT_LINES, EngineStoppedError
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
 from tritonstack.models.source import files_below
 from tritonstack.naming import job_prefix
+from tritonstack.preparation.gpu_step import KEPT_LINES, EngineStoppedError
 from tritonstack.unpacking import UnsafeArchiveError, member_path
 
 

@@ -1,0 +1,68 @@
+"""What a deployment builds: the orders of its endpoints, the builders of engines, Python environments and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonstack.engines.plan import Builder
+from tritonstack.models.source import ArchiveSource, contents_of
+from tritonstack.preparation.build_order import build_set
+from tritonstack.served import Served
+
+ALWAYS = ("main", "triton", "backends", "exporters")
+"""Environments that every build needs: the commands, the server that proves archives, and ONNX Runtime."""
+
+OF_BACKEND = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow"}
+"""Backend → the environment of its stand-in in the server that proves archives."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedBuilds:
+    """What a deployment builds."""
+
+    build_sets: Mapping[str, str]  # endpoint → the document of all that it serves
+    builders: tuple[Builder, ...]  # of engines, by platform and image; empty where no archive needs one
+    environments: tuple[str, ...]  # the Python environments that exports and proofs need, in the order to make them
+    weights: tuple[str, ...]  # URLs of pretrained weights in S3, sorted
+    models: Path  # the folder of the model folders
+
+
+def deployed_builds(served: Served, models: Path) -> DeployedBuilds:
+    """What a deployment of a matched environment builds. ``models``: the folder of the model folders.
+
+    Reads files alone.
+    """
+    sources = tuple(served.sources.values())
+    return DeployedBuilds(
+        build_sets={each.name: build_set(served, each).to_json() for each in served.environment.endpoints},
+        builders=tuple(build.builder for build in served.engines.builds),
+        environments=build_environments(sources),
+        weights=tuple(sorted(set(_weights(sources)))),
+        models=models,
+    )
+
+
+def build_environments(sources: Iterable[ArchiveSource]) -> tuple[str, ...]:
+    """The Python environments that exports and proofs of these archives need, those of every build first."""
+    names: set[str] = set()
+    for source in _with_used(sources):
+        names |= {export.environment for export in source.recipe.exports}
+        names |= {OF_BACKEND[backend] for backend in contents_of(source).backends if backend in OF_BACKEND}
+        if source.recipe.execution_environment is not None:
+            names.add("torch")  # the stand-in for an execution environment runs there
+    return (*ALWAYS, *sorted(names - set(ALWAYS)))
+
+
+def _weights(sources: Iterable[ArchiveSource]) -> Iterator[str]:
+    for source in _with_used(sources):
+        part = source.recipe.source
+        if part is not None and part.s3 is not None and source.weights == "pretrained":
+            yield part.s3
+
+
+def _with_used(sources: Iterable[ArchiveSource]) -> Iterator[ArchiveSource]:
+    for source in sources:
+        yield source
+        yield from source.used
