@@ -248,11 +248,10 @@ def _happened(before: str | None, after: str | None, events: list[dict[str, Any]
         return "refused"
     if before is None:
         return "new" if "CREATE_COMPLETE" in statuses else "nowhere" if after is None else "new without an event"
-    if "DELETE_FAILED" in statuses:
-        return "left behind"
     if after is None:
         # MiniStack has no event of a deletion after an update, only of one that is skipped or fails.
-        return "retained" if "DELETE_SKIPPED" in statuses else "removed"
+        left = {"DELETE_SKIPPED": "retained", "DELETE_FAILED": "left behind"}
+        return next((what for status, what in left.items() if status in statuses), "removed")
     # MiniStack gives some resources no id of their own, such as a rule of a security group: the event tells.
     if before != after or any(each.get("ResourceStatusReason") == REPLACEMENT for each in events):
         return "replaced"

@@ -39,7 +39,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def proof_without_triton() -> Iterator[None]:
-    """Each archive counts as proven: what a proof finds, ``tests/models/test_proof.py`` shows."""
+    """Each archive counts as proven: what a proof finds, ``tests/tritonstack_local/container/test_proof.py`` shows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PROVE, lambda *_, **__: PROVEN)
         yield

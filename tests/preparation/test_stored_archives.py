@@ -13,7 +13,6 @@ from tests.models.fake_aws import FakeAws
 from tests.models.folders import places_in, source_of, write, write_double
 from tests.preparation.prepare_way import A10G, T4, Way
 from tests.preparation.test_prepare_plan import NAME, manifest_for
-from tritonstack.preparation import stored_archives
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest, pack_inputs
@@ -23,6 +22,7 @@ from tritonstack.models.publish import stored_manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.models.staging import Task, finish, stage_archive
 from tritonstack.naming import ArchiveName
+from tritonstack.preparation import stored_archives
 from tritonstack.preparation.stored_archives import copy_archive, source_of_digest
 from tritonstack.unpacking import unpack
 

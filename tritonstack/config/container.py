@@ -28,7 +28,7 @@ MINIMUM_CACHE_BYTES = 1024 * 1024
 """Triton's local cache "may fail to initialize for very small values" (user guide, response_cache): below 1 MiB a size
 is a slip of the pen."""
 MOST_BYTES = 2**53
-"""What a number of JSON holds exactly; the instance's memory bounds all sizes long before (checks/container.py)."""
+"""What a number of JSON holds exactly; the instance's memory bounds all sizes long before (``_check_memory``)."""
 
 PingMode = Literal["live", "ready"]
 Port = Annotated[int, Field(ge=1024, le=65535)]
