@@ -228,7 +228,7 @@ class ServingStack(cdk.Stack):
             "instance_type": endpoint.instance_type,
             "mode": endpoint.mode,
             "release": platform.release,
-            "gpu": platform.gpu.lower(),
+            "gpu": platform.gpu,
             "platform": str(platform),
             "bucket": self.artifacts.bucket_name,
             "archive_prefix": prefix,

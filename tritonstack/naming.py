@@ -37,13 +37,16 @@ _PREFIX = re.compile(r"([A-Za-z0-9_.=+@()-]+/)+")
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Platform:
-    """What an engine depends on: a Triton release (``24.09``) and a GPU (``t4``)."""
+    """What an engine depends on: a Triton release (``24.09``) and a GPU, of any spelling, in lower case (``t4``)."""
 
     release: str
     gpu: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gpu", self.gpu.lower())
+
     def __str__(self) -> str:
-        return f"{self.release}-{self.gpu.lower()}"
+        return f"{self.release}-{self.gpu}"
 
 
 @dataclass(frozen=True, kw_only=True, order=True)

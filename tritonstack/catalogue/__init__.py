@@ -72,6 +72,10 @@ class Catalogue:
         """The instance type called ``name`` (``ml.g4dn.xlarge``), or None."""
         return self.instances.get(name)
 
+    def instances_with(self, gpu: str) -> tuple[InstanceType, ...]:
+        """The instance types with a GPU model, in any spelling (``t4``, ``T4``)."""
+        return tuple(row for row in self.instances.values() if row.gpu.lower() == gpu.lower())
+
     def release(self, version: str) -> TritonRelease | None:
         """The Triton release ``version`` (``24.09``).
 

@@ -206,7 +206,7 @@ def _check_instance_types(recommender: RecommenderSettings, *, single: list[Endp
         if instance is None:
             yield Problem(location=location, found=shown(name), allowed="GPU instance types of the catalogue")
             continue
-        others = sorted({each.name for each in single if each.platform.gpu.lower() != instance.gpu.lower()})
+        others = sorted({each.name for each in single if each.instance.gpu != instance.gpu})
         if others:
             yield Problem(
                 location=location,

@@ -100,7 +100,7 @@ def _machines(platform: Platform, region: str) -> tuple[BuildMachine, ...]:
     """Every machine with the platform's GPU, in whatever region; at least one."""
     machines = load_build_machines().of_gpu(platform.gpu)
     if not machines:
-        served = [row.name for row in load_catalogue().instances.values() if row.gpu.lower() == platform.gpu.lower()]
+        served = [row.name for row in load_catalogue().instances_with(platform.gpu)]
         which = f" (of {', '.join(served)})" if served else ""
         raise NoBuilderError(
             found=f"GPU {platform.gpu.upper()}{which}, which no machine of CodeBuild or SageMaker Processing has",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
+from tritonstack.catalogue import TritonRelease, load_catalogue
 from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options
 from tritonstack.catalogue.releases import minor_version
 from tritonstack.errors import InputError, Problem, refuse
@@ -87,7 +87,7 @@ def engine_options(engine: Engine, *, release: str, gpu: str) -> tuple[str, ...]
 
 
 def _target(release: str, gpu: str) -> Target:
-    row, card = _release(release), _instance_with(gpu)
+    row, card = _release(release), load_catalogue().instances_with(gpu)[0]
     capability = tuple(int(part) for part in card.compute_capability.split("."))
     return Target(release=row, gpu=card.gpu, compute_capability=capability, tensorrt=_candidates(row))
 
@@ -102,10 +102,6 @@ def _release(release: str) -> TritonRelease:
 
 def _candidates(release: TritonRelease) -> tuple[str, ...]:
     return tensorrt_candidates(release, releases=tuple(load_catalogue().releases.values()))
-
-
-def _instance_with(gpu: str) -> InstanceType:
-    return next(row for row in load_catalogue().instances.values() if row.gpu.lower() == gpu.lower())
 
 
 def _refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
@@ -208,7 +204,7 @@ def write_job(
         if array.dtype.name not in TYPES
     ]
     refuse(wrong)
-    release, card = platform.release, _instance_with(platform.gpu)
+    release, card = platform.release, load_catalogue().instances_with(platform.gpu)[0]
     options, versions = engine_options(engine, release=release, gpu=card.gpu), tensorrt_versions(release)
     narrow = minor_version(versions[-1])[0] < INT64_TENSORS_SINCE
     raw = {name: _engine_array(name, array, narrow=narrow) for name, array in inputs.items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
 from tritonstack.catalogue.instances import BuilderKind
 from tritonstack.config.yaml_loader import YamlDocument, validate
@@ -85,6 +85,11 @@ class Order(_Part):
     def to_json(self) -> str:
         """The document: the same bytes for the same order."""
         return json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, sort_keys=True) + "\n"
+
+    @field_serializer("platform")
+    def _spelled_as_before(self, platform: Platform) -> dict[str, str]:
+        """In documents the GPU stands as its maker spells it: build sets of earlier versions, too, are compared."""
+        return {"release": platform.release, "gpu": platform.gpu.upper()}
 
     @field_validator("archives")
     @classmethod

@@ -180,9 +180,8 @@ def plan_preparation(
 
 
 def _place(order: Order) -> Place:
-    """Where an order's archives are stored; keys have the GPU in lower case."""
-    platform = Platform(release=order.platform.release, gpu=order.platform.gpu.lower())
-    return Place(endpoint=order.endpoint, platform=platform)
+    """Where an order's archives are stored."""
+    return Place(endpoint=order.endpoint, platform=order.platform)
 
 
 def copy_of(

@@ -63,7 +63,7 @@ def sets_of(stack: StackSnapshot) -> Iterator[ServedSet]:
             stack=stack.name,
             endpoint=named[0] if named else path,
             logical_id=_endpoint_of(records, stack),
-            platform=Platform(release=release, gpu=gpu.lower()),
+            platform=Platform(release=release, gpu=gpu),
             models=dict(sorted(document["models"].items())),
         )
 
