@@ -45,6 +45,17 @@ MODEL_FILES = {
 PLATFORM_FILES = {"tensorflow_graphdef": "model.graphdef", "tensorflow_savedmodel": "model.savedmodel"}
 """The same by platform, where one backend loads two formats; a SavedModel is a folder."""
 
+FIL_FILES = {
+    "xgboost": "xgboost.model",
+    "xgboost_json": "xgboost.json",
+    "xgboost_ubj": "xgboost.ubj",
+    "lightgbm": "model.txt",
+    "treelite_checkpoint": "checkpoint.tl",
+}
+"""The same of FIL by its parameter ``model_type``: fil_backend src/model.h (model_file)."""
+FIL_TYPE = "xgboost"
+"""What FIL takes where there is no ``model_type``: fil_backend src/shared_state.h (load)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Complaint:
@@ -200,7 +211,16 @@ class ModelConfig:
     def model_file(self) -> str:
         """The file in a version folder that the backend loads; empty where that is the backend's affair."""
         default = PLATFORM_FILES.get(self.node.text("platform")) or MODEL_FILES.get(self.backend, "")
+        if self.backend == "fil":
+            default = FIL_FILES.get(self.forest_type, "")
         return self.node.text("default_model_filename") or default
+
+    @property
+    def forest_type(self) -> str:
+        """The format that backend FIL reads: ``model_type``, of which it reads the first word, or its default."""
+        entry = self.node.entries("parameters").get("model_type")
+        words = entry.text("string_value").split() if isinstance(entry, Node) else []
+        return words[0] if words else FIL_TYPE
 
     @property
     def decoupled(self) -> bool:

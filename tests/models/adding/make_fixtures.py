@@ -3,6 +3,8 @@
     pip install skl2onnx pandas lightgbm xgboost-cpu onnxmltools      # in an environment of its own
     python tests/models/adding/make_fixtures.py sklearn boosted
     .envs/torch/bin/python tests/models/adding/make_fixtures.py torch
+    pip install xgboost==2.1.4 lightgbm==4.7.0 treelite==4.4.1        # in another one
+    python tests/models/adding/make_fixtures.py forests
 
 The files are committed: they come from packages that set-up does not install, and an export takes seconds.
 """
@@ -74,6 +76,27 @@ def make_boosted():
     save("xgboost.onnx", onnxmltools.convert_xgboost(booster, initial_types=given, target_opset=15))
 
 
+def make_forests():
+    """Gradient-boosted trees as XGBoost's JSON and UBJSON, LightGBM's text and treelite's checkpoint."""
+    import lightgbm
+    import numpy as np
+    import treelite
+    import xgboost
+
+    draw = np.random.default_rng(0)
+    features = draw.random((200, 4), dtype=np.float32)
+    for name, objective, labels in (
+        ("forest.json", {"objective": "binary:logistic"}, features[:, 0] > features[:, 1]),
+        ("forest.ubj", {"objective": "multi:softprob", "num_class": 3}, (features[:, 0] * 3).astype(int)),
+    ):
+        data = xgboost.DMatrix(features, label=labels)
+        xgboost.train({"max_depth": 2, **objective}, data, 2).save_model(FIXTURES / name)
+    data = lightgbm.Dataset(features, label=features.sum(axis=1))
+    booster = lightgbm.train({"objective": "regression", "num_leaves": 4, "verbose": -1}, data, 2)
+    booster.save_model(FIXTURES / "forest.txt")
+    treelite.frontend.load_lightgbm_model(str(FIXTURES / "forest.txt")).serialize(str(FIXTURES / "forest.tl"))
+
+
 def make_torch():
     """A small network as TorchScript, traced and with two inputs, and exported to ONNX with a dynamic batch."""
     import torch
@@ -109,4 +132,4 @@ def make_torch():
 if __name__ == "__main__":
     FIXTURES.mkdir(exist_ok=True)
     for kind in sys.argv[1:]:
-        {"sklearn": make_sklearn, "boosted": make_boosted, "torch": make_torch}[kind]()
+        {"sklearn": make_sklearn, "boosted": make_boosted, "forests": make_forests, "torch": make_torch}[kind]()

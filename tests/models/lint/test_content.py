@@ -71,6 +71,14 @@ GRAPH = graph_file(
 BODY = GRAPH[GRAPH.index(b"\x3a") :]
 """The field of the graph itself: its key, its length of one byte, inputs and outputs."""
 
+
+def fil(kind: str) -> str:
+    """The fields of a forest that backend FIL loads; empty for its default type."""
+    given = {"model_type": kind, "output_class": "false"}
+    entries = (f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}\n' for name, value in given.items())
+    return f'backend: "fil"\n{"".join(entries)}'
+
+
 # Backend or platform, files of the version, what is found of the first; empty for nothing.
 LOADED: Mapping[str, tuple[str, dict[str, bytes], str]] = {
     "a TorchScript file": ('backend: "pytorch"', {"model.pt": TORCHSCRIPT}, ""),
@@ -143,12 +151,38 @@ LOADED: Mapping[str, tuple[str, dict[str, bytes], str]] = {
         {"model.xml": NETWORK, "model.bin": POINTER},
         "a Git LFS pointer",
     ),
-    "half of XGBoost's JSON": ('backend: "fil"', {"xgboost.json": b'{"learner": {"a": 1'}, "is cut off"),
-    "XGBoost's JSON": ('backend: "fil"', {"xgboost.json": b' {"learner": {}}\n'}, ""),
-    "half of XGBoost's UBJSON": ('backend: "fil"', {"xgboost.ubj": b"{L\0\0\0\1"}, "is cut off"),
-    "LightGBM's text": ('backend: "fil"', {"model.txt": LIGHTGBM}, ""),
-    "a pickle called LightGBM's text": ('backend: "fil"', {"model.txt": b"\x80\x04\x95"}, "is a pickled Python object"),
-    "a pointer for a checkpoint": ('backend: "fil"', {"checkpoint.tl": POINTER}, "is a Git LFS pointer"),
+    "half of XGBoost's JSON": (
+        fil("xgboost_json"),
+        {"xgboost.json": b'{"learner": {"a": 1'},
+        "is JSON that is cut off",
+    ),
+    "XGBoost's JSON": (fil("xgboost_json"), {"xgboost.json": b' {"learner": {"a": "1"}}\n'}, ""),
+    "trees of dump_model": (fil("xgboost_json"), {"xgboost.json": b'[{"nodeid": 0}]'}, "it has no learner"),
+    "half of XGBoost's UBJSON": (
+        fil("xgboost_ubj"),
+        {"xgboost.ubj": b"{L\0\0\0\1"},
+        "is Universal Binary JSON that is cut",
+    ),
+    "JSON by a name of its own": (
+        f'{fil("xgboost_ubj")}default_model_filename: "model.json"',
+        {"model.json": b'{"learner": {}}'},
+        "is JSON",
+    ),
+    "UBJSON called .model": (
+        fil("xgboost"),
+        {"xgboost.model": b"{L" + bytes(7) + b"\7learner{}}"},
+        "is Universal Binary JSON",
+    ),
+    "the old binary format": (fil(""), {"xgboost.model": b"\0\0\0\x3f\6\0\0\0"}, ""),
+    "LightGBM's text": (fil("lightgbm"), {"model.txt": LIGHTGBM}, ""),
+    "a pickle called LightGBM's text": (fil("lightgbm"), {"model.txt": b"\x80\x04\x95"}, "is a pickled Python object"),
+    "a pointer for a checkpoint": (fil("treelite_checkpoint"), {"checkpoint.tl": POINTER}, "is a Git LFS pointer"),
+    "a pickle for a checkpoint": (
+        fil("treelite_checkpoint"),
+        {"checkpoint.tl": b"\x80\x04\x95"},
+        "is a pickled Python object",
+    ),
+    "a checkpoint": (fil("treelite_checkpoint"), {"checkpoint.tl": b"\2\0\0\0\4\0\0\0"}, ""),
     "a pointer for a graph": ('backend: "onnxruntime"', {"model.onnx": POINTER}, "is a Git LFS pointer"),
     "a page for a graph": ('backend: "onnxruntime"', {"model.onnx": PAGE}, "is an HTML page"),
     "half of a graph": ('backend: "onnxruntime"', {"model.onnx": GRAPH[:-9]}, "the file is cut off"),

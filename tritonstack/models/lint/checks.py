@@ -22,6 +22,8 @@ from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
 from tritonstack.models.lint.ensemble_requests import check_requests
 from tritonstack.models.lint.fetches import check_fetches
+from tritonstack.models.lint.fil import check_fil
+from tritonstack.models.lint.fil_file import check_forest
 from tritonstack.models.lint.instances import (
     check_instances,
     check_python_on_instance,
@@ -93,6 +95,8 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
     check_engine,
     check_python_on_instance,
     check_parameters,
+    check_fil,
+    check_forest,
     check_response_cache,
 )
 """Checks of one model of an archive."""

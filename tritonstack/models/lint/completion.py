@@ -34,7 +34,7 @@ def as_written(config: ModelConfig, *, is_known: bool = True) -> Completion:
 DEFAULT_MAX_BATCH_SIZE = 4
 """The backends' ``default-max-batch-size``: core src/backend_manager.cc, kDefaultMaxBatchSize of server src."""
 
-_NEVER = ("ensemble", "pytorch")
+_NEVER = ("ensemble", "pytorch", "fil")
 """Backends that complete no tensors. What any other does beside the two below cannot be read from its files here."""
 
 

@@ -17,10 +17,9 @@ from tritonstack.models.lint.python_model import environment_file
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.models.marked_plan import is_marked
+from tritonstack.models.model_config import FIL_FILES
 from tritonstack.models.source import CONFIG
 
-_FIL_FILES = ("xgboost.model", "xgboost.json", "xgboost.ubj", "model.txt", "checkpoint.tl")
-"""The files that the FIL backend loads, by model_type: fil_backend docs/model_support.md."""
 _LARGEST_STAND_IN = 1 << 20
 """Bytes: of larger files beside a model only those are read whose names claim a format."""
 
@@ -29,7 +28,7 @@ def check_content(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What a model's files are instead of what its backend reads, and what files beside them are."""
     loaded: set[str] = set()
     for version in model.served_versions:
-        for name in _loaded_names(model, version):
+        for name in _loaded_names(model):
             path = model.directory / version / name
             if path.exists() and not unfit(path, model.root):
                 # An OpenVINO network's weights are judged with it.
@@ -47,12 +46,10 @@ def check_content(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
             yield from _beside(beside)
 
 
-def _loaded_names(model: ModelView, version: str) -> tuple[str, ...]:
-    """The files of a version that its backend loads, those of ``cc_model_filenames`` included, but for ONNX graphs."""
+def _loaded_names(model: ModelView) -> tuple[str, ...]:
+    """The files of a version that the backend loads, those of ``cc_model_filenames`` included, but for ONNX graphs."""
     if model.is_ensemble or model.backend in ("onnxruntime", "python"):  # graphs and programs have rules of their own
         return ()
-    if model.backend == "fil" and not model.model_file:
-        return tuple(name for name in _FIL_FILES if f"{version}/{name}" in model.files)
     by_capability = (str(value) for value in model.config.node.entries("cc_model_filenames").values())
     return tuple(dict.fromkeys(name for name in (model.model_file, *by_capability) if name))
 
@@ -75,6 +72,8 @@ def _format_read(model: ModelView, name: str) -> str:
     platforms take packages of AOTInductor.
     """
     node = model.config.node
+    if model.backend == "fil":  # whatever the file is called
+        name = FIL_FILES.get(model.config.forest_type, name)
     is_torchs_own = model.backend != "pytorch" or node.text("platform") in ("", "pytorch_libtorch")
     return loaded_format(model.backend, name) if is_torchs_own and not node.text("runtime").endswith(".py") else ""
 

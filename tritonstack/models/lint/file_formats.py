@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tritonstack.foreign_text import parse_json
+from tritonstack.models.forest_file import ForestError, ForestFormat, forest_format, read_forest
 from tritonstack.models.lint.onnx_graph import OnnxError, outermost_fields
 from tritonstack.tar_reading import BLOCK, DAMAGED, TarFormatError, open_gzip, tar_members
 from tritonstack.zip_reading import DAMAGED_ZIP, open_zip
@@ -260,12 +261,44 @@ _DATA = re.compile(rb"<data\s[^>]*>")
 _ATTRIBUTE = re.compile(rb'\b(offset|size)="([0-9]{1,18})"')
 
 
-def _json(path: Path) -> str:
-    """Whether a file begins and ends as a JSON object or list."""
-    head, tail = _head(path).lstrip(), _tail(path).rstrip()
-    if not head.startswith((b"{", b"[")):
-        return described(head)
-    return "" if tail.endswith((b"}", b"]")) else "cut off: JSON that does not end with a bracket"
+_FORESTS: Mapping[ForestFormat, str] = {
+    "xgboost_json": "JSON",
+    "xgboost_ubj": "Universal Binary JSON, as XGBoost 2.1 and newer write to .model, too",
+    "lightgbm": "LightGBM's text",
+    "treelite_checkpoint": "a checkpoint of treelite",
+}
+
+
+def _forest(path: Path, wanted: ForestFormat) -> str:
+    """Whether a forest's file is of a format, and whole."""
+    found = forest_format(path)
+    if found != wanted:
+        return _FORESTS[found] if found else described(_head(path))
+    try:
+        read_forest(path)
+    except ForestError as error:
+        return str(error)
+    return ""
+
+
+def _xgboost_binary(path: Path) -> str:
+    """XGBoost's old format has no beginning of its own: only what is known to be another format is none."""
+    other = forest_format(path)
+    if other:
+        return _FORESTS[other]
+    head = _head(path)
+    return described(head) if head.startswith(_PICKLED) else ""
+
+
+_PICKLED = (b"\x80\x04\x95", b"\x80\x05\x95")
+
+
+def _checkpoint(path: Path) -> str:
+    """Treelite's checkpoints begin with a version, the oldest otherwise."""
+    other, head = forest_format(path), _head(path)
+    if other:
+        return "" if other == "treelite_checkpoint" else _FORESTS[other]
+    return described(head) if any(head.startswith(each.begins) for each in _kinds("known")) else ""
 
 
 def _safetensors(path: Path) -> str:
@@ -336,7 +369,11 @@ _WHOLE: Mapping[str, Callable[[Path], str]] = {
     "graphdef": _graphdef,
     "dali": _dali,
     "openvino": _openvino,
-    "json": _json,
+    "xgboost_json": functools.partial(_forest, wanted="xgboost_json"),
+    "xgboost_ubj": functools.partial(_forest, wanted="xgboost_ubj"),
+    "lightgbm": functools.partial(_forest, wanted="lightgbm"),
+    "xgboost_binary": _xgboost_binary,
+    "checkpoint": _checkpoint,
     "safetensors": _safetensors,
     "gzip": _gzip,
     "tar_gzip": _tar_gzip,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tritonstack.errors import InputError
 from tritonstack.folder_files import unfit
+from tritonstack.models.lint.fil import other_file
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field
 from tritonstack.models.model_config import Node
@@ -191,12 +192,14 @@ def _model_file(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         names = [wanted, *alternatives.get(backend, [])]
         is_file = f"{version}/{wanted}" in model.files  # Python imports no folder of that name
         if not (is_file if backend == "python" else _has_model_file(model, version, names)):
+            kind = f" as model_type {model.config.forest_type}" if backend == "fil" else ""
+            of_export = "name it under exports[].produces if an export makes it" if view.recipe else ""
             yield Finding(
                 file=model.directory / version,
                 rule="model-file" if backend == "python" else "backend-file",
                 found=f"no {wanted}",
-                allowed=f"{wanted}, the file that backend {backend} loads",
-                advice="name it under exports[].produces if an export makes it" if view.recipe else "",
+                allowed=f"{wanted}, the file that backend {backend} loads{kind}",
+                advice=(other_file(model, version) if backend == "fil" else "") or of_export,
             )
 
 
