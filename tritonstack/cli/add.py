@@ -58,7 +58,9 @@ def command(
     text: str | None,
     tokenizer: Path | None,
 ) -> int:
-    """Make a model folder of an ONNX or TorchScript file, a Triton model folder or repository, or a model.tar.gz.
+    """Make a model folder of a model's file, a Triton model folder or repository, or a model.tar.gz.
+
+    Files: ONNX, TorchScript, and forests: XGBoost's JSON and UBJSON, LightGBM's text.
 
     Writes model_repos/NAME with recipe.yaml, config.pbtxt, a sample request of seeded values and the response that the
     model gives to it, and puts NAME onto an endpoint of the environment. Nothing that is there is overwritten. The

@@ -39,7 +39,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Models": {
         "add": (
             ".add",
-            "Make a model folder of an ONNX or TorchScript file, a Triton model repository, or a model.tar.gz.",
+            "Make a model folder of a model's file, a Triton model folder or repository, or a model.tar.gz.",
         ),
         "lint": (".lint:lint_command", "Check model folders for what Triton or SageMaker would refuse."),
         "explain": (".lint:explain_command", "Explain a rule of lint, with a bad and a good example."),

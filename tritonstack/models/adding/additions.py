@@ -20,7 +20,8 @@ from tritonstack.models.recipe import Datatype, Dependency
 from tritonstack.naming import NAME_PATTERN
 
 SUPPORTED = (
-    "an ONNX file, a TorchScript file, a Triton model folder or repository, or a model.tar.gz of one for SageMaker"
+    "an ONNX file, a TorchScript file, a forest of XGBoost (.json, .ubj) or LightGBM (.txt), a Triton model folder or "
+    "repository, or a model.tar.gz of one for SageMaker"
 )
 PLAN = (
     "a TensorRT plan, which runs on one TensorRT and one kind of GPU alone",
@@ -79,6 +80,7 @@ class Addition:
     adapters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as the recipe has them
     sample_file: tuple[str, bytes] | None = None  # the request for an adapter: its name in the folder, its content
     client_files: Mapping[str, Path] = field(default_factory=dict)  # name in the folder → file
+    otherwise: str = ""  # the command that makes and adds a model of it that is proved here; empty for none
 
     @property
     def addressed(self) -> TritonModel:

@@ -95,8 +95,12 @@ def _recorded(
     failure: TritonstackError | None = InputError(errors) if errors else None
     remedy = f"mend the files there, then record it: tritonstack build {addition.name} --record-sample"
     if not errors and (lacking := skipped_proof(read_config(model.config).backend for model in addition.models)):
-        failure = WorkFailedError(f"  found:   nothing here answers it: {lacking}")
+        refused = [f"\n{InputError(of_endpoint)}"] if (of_endpoint := _errors(findings)) else []
+        proof = f"  found:   the proof is skipped, for nothing here answers it: {lacking}"
+        failure = WorkFailedError("".join([proof, *refused]))
         remedy = f"write {shown(folder / ANSWER)}, in KServe's JSON form, by what made the model"
+        if addition.otherwise:
+            remedy += f"; or serve it as ONNX, which is proved here:\n  {addition.otherwise}"
     elif not errors:
         (source,) = archives_of(folder)
         backends = {model.name: read_config(model.config).backend for model in addition.models}

@@ -1,4 +1,4 @@
-"""What a user gives: an ONNX file, a TorchScript file, a folder or an archive → the model folders to be written."""
+"""What a user gives: a model's file, a folder or an archive → the model folders to be written."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, folder_name
+from tritonstack.models.adding.forest import forest_addition
 from tritonstack.models.adding.model_file import onnx_addition, torchscript_addition
 from tritonstack.models.adding.repository import repository_additions
+from tritonstack.models.forest_file import forest_format
 from tritonstack.models.lint.file_formats import stand_in
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import ModelConfig, Tensor, read_config
@@ -58,7 +60,9 @@ def read_source(
             return
         _refuse_other(path, begins)
         name = folder_name(options.name or path.stem, given=options.name is not None, source=path)
-        if begins == _ZIP or path.suffix.lower() in _TORCH:
+        if forest_format(path):
+            yield (forest_addition(path, name, options),)
+        elif begins == _ZIP or path.suffix.lower() in _TORCH:
             yield (torchscript_addition(path, name, options, work=work, report=report, announce=announce),)
         else:
             yield (onnx_addition(path, name, options, work=work, report=report),)
@@ -91,6 +95,9 @@ def _refuse_other(path: Path, begins: bytes) -> None:
         found, advice = PLAN
     elif suffix in _TO_ONNX:
         found, advice = f"a {suffix} file, which no backend loads by itself", f"export it to ONNX: {_TO_ONNX[suffix]}"
+    elif suffix == ".model" and not forest_format(path):
+        found = "a .model file, XGBoost's old binary format if it is one"
+        advice = "save it again with the XGBoost that wrote it: Booster(model_file=…).save_model('model.json')"
     elif begins.startswith(_PICKLE):
         found = "a pickled Python object, which no Triton backend loads"
         advice = "convert it to ONNX: skl2onnx.to_onnx(model, X, options={'zipmap': False}), onnxmltools for others"

@@ -29,8 +29,6 @@ from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_line
 from tritonstack.models.model_config import Tensor
 
-TO_ONNX = "onnxmltools converts it to ONNX, which every release serves"
-
 
 def check_forest(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What differs between a forest's configuration and its file, and what of the file no release, or this, reads."""
@@ -60,31 +58,36 @@ BEFORE_V4 = "24.03"
 
 def _file(view: RepositoryView, path: Path, forest: Forest) -> Iterator[Finding]:
     """What of a file the release's treelite refuses, or reads as another model."""
-    release, version = view.target.release, ".".join(map(str, forest.version))
-    refused = fil_facts()["refused_objectives"]
-    found, allowed, advice = "", "", TO_ONNX
+    if wrong := unread_file(forest, view.target.release):
+        found, allowed = wrong
+        yield Finding(file=path, rule="fil-file", found=found, allowed=allowed)
+
+
+def unread_file(forest: Forest, release: TritonRelease | None) -> tuple[str, str] | None:
+    """What of a file a release does not read, and what it does; without one what none reads. None for nothing."""
     if forest.booster == "gblinear":
-        found, allowed = "booster gblinear, which has no trees", "gbtree or dart"
-    elif forest.targets is not None and forest.targets > 1:
-        found, allowed = f"a forest of {forest.targets} targets", "one target a forest"
-    elif forest.has_linear_leaves:
-        found = "linear functions in its leaves (linear_tree), which are left out or refused"
-        allowed = "constant leaves: linear_tree=False"
-    elif release is None:
-        return
-    elif forest.has_scores_by_target and not release.at_least(BEFORE_SCORES):
-        found = f"a file of XGBoost {version}, whose base_score is a list"
-        allowed = f"XGBoost 3.0 or older in release {release.version}: newer files are read from {BEFORE_SCORES} on"
-        advice = "train or save it with such a version, or convert it to ONNX with onnxmltools"
-    elif forest.objective in refused["names"] and release.order <= release_order(refused["last"]):
-        found = f"objective {forest.objective}"
+        return "booster gblinear, which has no trees", "gbtree or dart"
+    if forest.targets is not None and forest.targets > 1:
+        return f"a forest of {forest.targets} targets", "one target a forest"
+    if forest.has_linear_leaves:
+        what = "linear functions in its leaves (linear_tree), which are left out or refused"
+        return what, "constant leaves: linear_tree=False"
+    return None if release is None else _newer_file(forest, release)
+
+
+def _newer_file(forest: Forest, release: TritonRelease) -> tuple[str, str] | None:
+    """The same of what a newer release reads."""
+    version, refused = ".".join(map(str, forest.version)), fil_facts()["refused_objectives"]
+    if forest.has_scores_by_target and not release.at_least(BEFORE_SCORES):
+        what = f"a file of XGBoost {version}, whose base_score is a list"
+        return what, f"XGBoost 3.0 or older in release {release.version}: newer files are read from {BEFORE_SCORES} on"
+    if forest.objective in refused["names"] and release.order <= release_order(refused["last"]):
         allowed = f"another objective in release {release.version}, whose treelite has no name for it"
-    elif forest.format == "treelite_checkpoint" and not _reads_checkpoint(release, forest.version):
-        found = f"a checkpoint of treelite {version}"
+        return f"objective {forest.objective}", allowed
+    if forest.format == "treelite_checkpoint" and not _reads_checkpoint(release, forest.version):
         reads = "treelite 4, or 3.9" if release.at_least(BEFORE_V4) else "treelite 3, or 2.4"
-        allowed, advice = f"{reads} in release {release.version}", "write it with such a version"
-    if found:
-        yield Finding(file=path, rule="fil-file", found=found, allowed=allowed, advice=advice)
+        return f"a checkpoint of treelite {version}", f"{reads} in release {release.version}"
+    return None
 
 
 def _reads_checkpoint(release: TritonRelease, version: tuple[int, ...]) -> bool:
