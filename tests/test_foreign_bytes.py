@@ -27,6 +27,7 @@ from tritonstack.config.yaml_loader import MOST_VALUES, YamlError, parse_yaml
 from tritonstack.errors import InputError
 from tritonstack.foreign_text import parse_json, parse_program
 from tritonstack.models.adding.model_file import forward_arguments
+from tritonstack.models.forest_file import ForestError, read_forest
 from tritonstack.models.model_config import read_config
 from tritonstack.models.pbtxt import PbtxtError, parse
 from tritonstack.models.sample import _flatten
@@ -116,6 +117,33 @@ def test_whatever_is_overwritten_in_a_torchscript_file_is_read_or_refused(noise:
         for read in (torchscript_version, beyond_torch):
             with suppress(FormatError):
                 read(path)
+
+
+FORESTS = Path(__file__).parent / "models/adding/fixtures"
+
+
+@given(st.sampled_from(["json", "ubj", "txt", "tl"]), st.binary(max_size=40), st.integers(0, 5400))
+@settings(max_examples=300, deadline=None)
+def test_whatever_is_overwritten_in_a_forests_file_is_read_or_damaged(kind: str, noise: bytes, place: int) -> None:
+    whole = (FORESTS / f"forest.{kind}").read_bytes()
+    place %= len(whole)
+    with tempfile.NamedTemporaryFile() as file:
+        path = Path(file.name)
+        path.write_bytes(whole[:place] + noise + whole[place + len(noise) :])
+        with at_most(40), suppress(ForestError):
+            read_forest(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"tree\n" + b"\n" * (1 << 24), b"tree\n" + b"a=" * (1 << 23), b'{"a": "' + b"x" * (1 << 24)]
+)
+def test_a_large_file_that_begins_as_a_forests_takes_no_more_memory_than_its_text(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(content)
+    with at_most(100), suppress(ForestError):
+        read_forest(path)
 
 
 def test_the_arrays_of_a_file_are_bounded_by_what_they_unpack_to(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,16 @@ def test_files_of_other_formats_are_refused_with_what_to_make_of_them(
     assert isinstance(done.exception, InputError)
     assert found in str(done.exception)
     assert not (project / "model_repos/net").exists()
+
+
+def test_a_forest_is_written_and_how_it_can_be_proved_is_said(project: Path) -> None:
+    shutil.copy(FIXTURES / "forest.txt", project / "loan.txt")
+    done = run("add", "loan.txt")
+    assert done.return_value == 1
+    assert "loan/config.pbtxt    input__0 FP32 [4] → output__0 FP32 [1], up to 1024 rows a request" in done.stdout
+    assert "the proof is skipped, for nothing here answers it: the local Triton has no backend fil" in done.stderr
+    assert "onnxmltools.convert_lightgbm(" in done.stderr
+    assert models_line(project) == "models: [double]"
 
 
 def test_a_name_has_letters_digits_and_hyphens(project: Path) -> None:

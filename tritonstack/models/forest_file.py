@@ -21,6 +21,8 @@ ForestFormat = Literal["xgboost_json", "xgboost_ubj", "lightgbm", "treelite_chec
 
 _TEXT_BYTES = 16 << 20
 """Of LightGBM's text: its head stands before the first tree, in kilobytes."""
+_LINE = 1000
+"""Characters of a line of it that is read."""
 
 
 class ForestError(ValueError):
@@ -116,8 +118,8 @@ def _lightgbm(path: Path) -> Forest:
         text = stream.read(_TEXT_BYTES).decode(errors="replace")
     head, has_trees, trees = text.partition("\nTree=")
     head = head if has_trees else head.partition("\nend of trees")[0]
-    fields = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
-    if lacking := [name for name in ("max_feature_idx", "num_class") if name not in fields and has_trees]:
+    fields = {name: _line(head, name) for name in ("max_feature_idx", "num_class", "objective")}
+    if lacking := [name for name in ("max_feature_idx", "num_class") if has_trees and not fields[name]]:
         raise ForestError(f"LightGBM's text without {lacking[0]}")
     last, classes = _number(fields, "max_feature_idx"), _number(fields, "num_class")
     return Forest(
@@ -125,9 +127,15 @@ def _lightgbm(path: Path) -> Forest:
         features=None if last is None else last + 1,
         classes=None if classes is None else max(classes, 1),
         targets=1,
-        objective=fields.get("objective", "").split(" ")[0] or "custom",
+        objective=fields["objective"].split(" ")[0] or "custom",
         has_linear_leaves=re.search(r"^is_linear=1\s*$", trees, re.MULTILINE) is not None,
     )
+
+
+def _line(text: str, name: str) -> str:
+    """The value of a line ``name=value``; empty where there is none."""
+    found = re.search(rf"^{name}=(.{{0,{_LINE}}})$", text, re.MULTILINE)
+    return found[1].strip() if found else ""
 
 
 _HEAD = struct.Struct("<iii")

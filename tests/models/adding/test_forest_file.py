@@ -36,7 +36,7 @@ def _addition(path: Path, root: Path, options: AddOptions | None = None) -> Addi
 def test_a_forest_becomes_a_folder_that_the_linter_passes_with_what_its_file_states(  # noqa: PLR0917  (a row of the table)
     tmp_path: Path, fixture: str, given: str, file: str, numbers: int, parameters: dict[str, str]
 ) -> None:
-    path = shutil.copy(FIXTURES / fixture, tmp_path / given)
+    path = Path(shutil.copy(FIXTURES / fixture, tmp_path / given))
     addition = _addition(path, tmp_path)
     config = read_config(addition.addressed.config)
     assert [(each.name, each.data_type, each.dims) for each in (*config.inputs, *config.outputs)] == [
@@ -53,7 +53,7 @@ def test_a_forest_becomes_a_folder_that_the_linter_passes_with_what_its_file_sta
 
 
 def test_what_cannot_be_proved_here_says_so_and_names_the_way_to_onnx(tmp_path: Path) -> None:
-    addition = _addition(shutil.copy(FIXTURES / "forest.json", tmp_path / "loan.json"), tmp_path)
+    addition = _addition(Path(shutil.copy(FIXTURES / "forest.json", tmp_path / "loan.json")), tmp_path)
     added = write_folder(addition, places=places_in(tmp_path), target=None, report=lambda _: None)
     assert added.recorded is None
     assert "the proof is skipped, for nothing here answers it: the local Triton has no backend fil" in str(
@@ -82,7 +82,7 @@ def test_what_the_endpoints_release_does_not_read_is_said_too(tmp_path: Path) ->
         ("forest.json", '"num_target":"1"', '"num_target":"2"', "a forest of 2 targets"),
         ("forest.json", '"num_feature":"4"', '"num_feature":"0"', "does not state how many features"),
         ("forest.json", '{"learner":', '{"settings":', "it has no learner"),
-        ("forest.json", '"objective":', "", "damaged"),
+        ("forest.json", '"objective":', "", "a value without"),
         ("forest.txt", "is_linear=0", "is_linear=1", "linear functions in its leaves"),
         ("forest.txt", "max_feature_idx=3", "", "without max_feature_idx"),
         ("forest.tl", "", "", "a checkpoint of treelite"),

@@ -111,6 +111,13 @@ def test_what_a_wrong_configuration_needs_is_shown_as_it_is_written(tmp_path: Pa
     assert found["fil-required"].allowed == 'parameters { key: "threshold" value { string_value: "0.5" } }'
 
 
+def test_a_file_by_another_name_is_named(tmp_path: Path) -> None:
+    config = f"{_tensors(4, 1)}{_parameters({'model_type': 'xgboost_json', 'output_class': 'false'})}"
+    write(tmp_path / "net", {"config.pbtxt": f'backend: "fil"\nmax_batch_size: 8\n{config}', "1/model.json": ""})
+    (found,) = lint_folder(tmp_path)
+    assert (found.found, found.advice) == ("no xgboost.json", 'default_model_filename: "model.json" loads it')
+
+
 FOREST = {
     "forest.json": Forest(
         format="xgboost_json", features=4, classes=1, targets=1, objective="binary:logistic", booster="gbtree",

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from tritonstack.catalogue.releases import TritonRelease, release_order
@@ -112,11 +113,15 @@ def _model_type(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 
 def other_file(model: ModelView, version: str) -> str:
-    """What to write where a version has the file of another type than the one that is loaded; else empty."""
+    """What to write where a version has a file of another type, or name, than the one that is loaded; else empty."""
+    if model.config.node.text("default_model_filename"):
+        return ""
     for kind, file in FIL_FILES.items():
-        if f"{version}/{file}" in model.files and not model.config.node.text("default_model_filename"):
+        if f"{version}/{file}" in model.files:
             return f"{file} is there: {_written('model_type', kind)}"
-    return ""
+    suffix = PurePosixPath(model.model_file).suffix
+    alike = [name for name in model.files if re.fullmatch(rf"{version}/[^/]+{re.escape(suffix)}", name)]
+    return f'default_model_filename: "{PurePosixPath(alike[0]).name}" loads it' if len(alike) == 1 else ""
 
 
 def _required(view: RepositoryView, model: ModelView) -> Iterator[Finding]:

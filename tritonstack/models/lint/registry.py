@@ -21,7 +21,7 @@ CATEGORIES: Mapping[Category, str] = {
     "triton-core": "Triton's core refuses it when the model is loaded.",
     "ensemble": "Triton's ensemble scheduler refuses it, or the models that it needs are not there.",
     "python-backend": "Triton's Python backend refuses it.",
-    "backend": "Another backend (ONNX Runtime, TensorRT, PyTorch, DALI) refuses it or ignores it.",
+    "backend": "Another backend (ONNX Runtime, TensorRT, PyTorch, DALI, FIL) refuses it or ignores it.",
     "sagemaker": "Triton takes it; SageMaker, or the front end that it talks to, does not, or misreads it.",
     "house": "Both take it; it is a mistake all the same, or this project needs it otherwise.",
 }
