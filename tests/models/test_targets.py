@@ -53,15 +53,15 @@ def test_the_target_follows_from_the_dependency(tmp_path: Path, dependency: str,
 
 
 def test_an_archive_of_a_backend_that_nothing_here_runs_is_built_and_its_proof_skipped(tmp_path: Path) -> None:
-    folder = source(tmp_path, backend="fil").folder
+    folder = source(tmp_path, backend="identity").folder
     recipe = folder / "recipe.yaml"
     recipe.write_text(recipe.read_text().replace("kind: python", "kind: other"))
     summary = build_models(["double"], places=places_in(tmp_path))
     (built,) = summary.built
-    assert built.manifest.proof_skipped == "the local Triton has no backend fil"
+    assert built.manifest.proof_skipped == "the local Triton has no backend identity"
     assert (built.manifest.figures, built.manifest.stand_ins, built.spent) == ({}, (), ())
     assert str(summary).endswith("; proof skipped: double")
-    assert "proof skipped: the local Triton has no backend fil; in an account" in built_lines(built)
+    assert "proof skipped: the local Triton has no backend identity; in an account" in built_lines(built)
 
 
 def test_archives_that_depend_on_python_are_kept_apart_for_each_target(tmp_path: Path) -> None:

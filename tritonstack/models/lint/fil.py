@@ -168,7 +168,7 @@ def _values(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
             meant = {"1": "true", "yes": "true", "0": "false", "no": "false"}.get(near, near)
             advice = f'write "{meant}"' if meant in ("true", "false") else ""
             yield at_line(model, line, "parameter-value", found, allowed, advice)
-        elif form.form == "number" and not _is_read(_NUMBER, value):
+        elif form.form == "number" and is_classifier(given) is not False and not _is_read(_NUMBER, value):
             yield at_line(model, line, "parameter-value", found, 'a number with a point, in quotes: "0.5"')
         elif form.form == "whole" and not _is_read(_WHOLE, value):
             start = _WHOLE.match(value)
