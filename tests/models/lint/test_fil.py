@@ -88,6 +88,12 @@ def test_a_file_is_one_that_the_releases_treelite_reads(  # noqa: PLR0917  (a ro
     assert _begin(found, [wanted] if wanted else []), found
 
 
+def test_fields_that_treelite_does_not_know_may_be_passed_over(tmp_path: Path) -> None:
+    given = {"model_type": "xgboost_json", "output_class": "false", "xgboost_allow_unknown_field": "true"}
+    files = {"xgboost.json": (FIXTURES / "forest.json").read_bytes()}
+    assert _found(tmp_path, _tensors(4, 1) + _parameters(given), files, "23.10") == []
+
+
 @pytest.mark.parametrize(
     ("shape", "wanted"),
     [("4", ["fil-dims: input__0 [4] with max_batch_size 0"]), ("-1, 4", []), ("-1, 5", ["fil-dims: "])],

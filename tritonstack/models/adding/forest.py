@@ -10,7 +10,7 @@ from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.adding.additions import SUPPORTED, Addition, AddOptions, TritonModel, config_text
 from tritonstack.models.forest_file import Forest, ForestError, read_forest
 from tritonstack.models.lint.fil import INPUT, OUTPUT
-from tritonstack.models.lint.fil_file import BEFORE_SCORES, unread_file
+from tritonstack.models.lint.fil_file import SCORES_FROM, unread_file
 from tritonstack.models.model_config import FIL_FILES, Tensor
 from tritonstack.models.pbtxt import quoted
 
@@ -80,7 +80,7 @@ def _unknown(forest: Forest) -> list[str]:
             f"dims of {OUTPUT} to [ 1 ]"
         )
     if forest.has_scores_by_target:
-        found.append(f"the release: files of XGBoost 3.1 and newer are read from {BEFORE_SCORES} on")
+        found.append(f"the release: files of XGBoost 3.1 and newer are read from {SCORES_FROM} on")
     return found
 
 

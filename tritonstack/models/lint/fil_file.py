@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from tritonstack.catalogue.releases import TritonRelease, release_order
 from tritonstack.models.forest_file import Forest, ForestError, read_forest
@@ -42,7 +41,9 @@ def check_forest(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         except ForestError:  # model-file-content says it, and what a file of another format is
             forest = None
         if path is not None and forest is not None and forest.format == model.config.forest_type:
-            yield from _file(view, path, forest)
+            passes = given_parameters(model).get("xgboost_allow_unknown_field") == "true"
+            if wrong := unread_file(forest, view.target.release, passes_unknown=passes):
+                yield Finding(file=path, rule="fil-file", found=wrong[0], allowed=wrong[1])
         else:
             forest = None
     yield from _dims(view, model, forest)
@@ -50,21 +51,21 @@ def check_forest(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         yield from _objective(model, forest)
 
 
-BEFORE_SCORES = "26.01"
+XGBOOST_2_FROM = "23.11"
+"""The first release with treelite 3.9, which knows ``iteration_indptr`` of XGBoost 2.0 and newer."""
+SCORES_FROM = "26.01"
 """The first release whose treelite (4.6.1) reads the list that XGBoost writes for ``base_score`` from 3.1 on."""
-BEFORE_V4 = "24.03"
+TREELITE_4_FROM = "24.03"
 """The first release with treelite 4: fil_backend docs/model_support.md (Version Compatibility)."""
 
 
-def _file(view: RepositoryView, path: Path, forest: Forest) -> Iterator[Finding]:
-    """What of a file the release's treelite refuses, or reads as another model."""
-    if wrong := unread_file(forest, view.target.release):
-        found, allowed = wrong
-        yield Finding(file=path, rule="fil-file", found=found, allowed=allowed)
+def unread_file(
+    forest: Forest, release: TritonRelease | None, *, passes_unknown: bool = False
+) -> tuple[str, str] | None:
+    """What of a file a release does not read, and what it does; without one what none reads. None for nothing.
 
-
-def unread_file(forest: Forest, release: TritonRelease | None) -> tuple[str, str] | None:
-    """What of a file a release does not read, and what it does; without one what none reads. None for nothing."""
+    ``passes_unknown``: whether fields that treelite does not know are passed over: ``xgboost_allow_unknown_field``.
+    """
     if forest.booster == "gblinear":
         return "booster gblinear, which has no trees", "gbtree or dart"
     if forest.targets is not None and forest.targets > 1:
@@ -72,27 +73,31 @@ def unread_file(forest: Forest, release: TritonRelease | None) -> tuple[str, str
     if forest.has_linear_leaves:
         what = "linear functions in its leaves (linear_tree), which are left out or refused"
         return what, "constant leaves: linear_tree=False"
-    return None if release is None else _newer_file(forest, release)
+    return None if release is None else _newer_file(forest, release, passes_unknown=passes_unknown)
 
 
-def _newer_file(forest: Forest, release: TritonRelease) -> tuple[str, str] | None:
+def _newer_file(forest: Forest, release: TritonRelease, *, passes_unknown: bool) -> tuple[str, str] | None:
     """The same of what a newer release reads."""
     version, refused = ".".join(map(str, forest.version)), fil_facts()["refused_objectives"]
-    if forest.has_scores_by_target and not release.at_least(BEFORE_SCORES):
+    reads = f"XGBoost {'3.0' if release.at_least(XGBOOST_2_FROM) else '1.7'} or older in release {release.version}"
+    if forest.has_scores_by_target and not release.at_least(SCORES_FROM):
         what = f"a file of XGBoost {version}, whose base_score is a list"
-        return what, f"XGBoost 3.0 or older in release {release.version}: newer files are read from {BEFORE_SCORES} on"
+        return what, f"{reads}: newer files are read from {SCORES_FROM} on"
+    if forest.is_xgboost and forest.version >= (2,) and not release.at_least(XGBOOST_2_FROM) and not passes_unknown:
+        or_else = ', or the parameter xgboost_allow_unknown_field "true"' if release.at_least("23.10") else ""
+        return f"a file of XGBoost {version}, with fields that treelite does not know", f"{reads}{or_else}"
     if forest.objective in refused["names"] and release.order <= release_order(refused["last"]):
         allowed = f"another objective in release {release.version}, whose treelite has no name for it"
         return f"objective {forest.objective}", allowed
     if forest.format == "treelite_checkpoint" and not _reads_checkpoint(release, forest.version):
-        reads = "treelite 4, or 3.9" if release.at_least(BEFORE_V4) else "treelite 3, or 2.4"
+        reads = "treelite 4, or 3.9" if release.at_least(TREELITE_4_FROM) else "treelite 3, or 2.4"
         return f"a checkpoint of treelite {version}", f"{reads} in release {release.version}"
     return None
 
 
 def _reads_checkpoint(release: TritonRelease, version: tuple[int, ...]) -> bool:
     """Whether a release reads a checkpoint of a version of treelite."""
-    if release.at_least(BEFORE_V4):
+    if release.at_least(TREELITE_4_FROM):
         return version[0] == 4 or version[:2] == (3, 9)
     return version[0] == 3 or version[:2] == (2, 4)
 
