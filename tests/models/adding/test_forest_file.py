@@ -64,6 +64,13 @@ def test_what_cannot_be_proved_here_says_so_and_names_the_way_to_onnx(tmp_path: 
     assert added.remedy.endswith(" && tritonstack add loan.onnx --name loan-onnx")
 
 
+def test_of_a_forest_that_has_no_onnx_form_no_way_to_it_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "loan.json"
+    path.write_text((FIXTURES / "forest.json").read_text().replace('"name":"gbtree"', '"name":"dart"'))
+    added = write_folder(_addition(path, tmp_path), places=places_in(tmp_path), target=None, report=lambda _: None)
+    assert added.remedy.endswith("by what made the model")
+
+
 def test_what_the_endpoints_release_does_not_read_is_said_too(tmp_path: Path) -> None:
     text = (FIXTURES / "forest.json").read_text().replace('"base_score":"', '"base_score":"[')
     path = tmp_path / "loan.json"

@@ -31,12 +31,13 @@ def forest_addition(path: Path, name: str, options: AddOptions) -> Addition:
         raise InputError([Problem(file=str(path), found="a checkpoint of treelite", allowed=SUPPORTED, advice=advice)])
     given = [("--input", each.name) for each in options.inputs] + [("--output", each.name) for each in options.outputs]
     needless = [Problem(field=of, found=it, allowed=f"no {of}: the file states its features") for of, it in given]
-    wrong = unread_file(forest, None)
-    convert = _conversion(path, name, forest)
-    refuse([*needless, *([Problem(file=str(path), found=wrong[0], allowed=wrong[1], advice=convert)] if wrong else [])])
+    refuse(needless)
+    if wrong := unread_file(forest, None):
+        problem = Problem(file=str(path), found=wrong.found, allowed=wrong.allowed, advice=wrong.advice)
+        raise InputError([problem])
     if forest.features is None or forest.classes is None:
         found, allowed = "a file that does not state how many features and classes it has", "num_feature and num_class"
-        raise InputError([Problem(file=str(path), found=found, allowed=allowed, advice=convert)])
+        raise InputError([Problem(file=str(path), found=found, allowed=allowed)])
     file = FIL_FILES[forest.format]
     return Addition(
         name=name,
@@ -45,7 +46,7 @@ def forest_addition(path: Path, name: str, options: AddOptions) -> Addition:
         description=f"The {'XGBoost' if forest.is_xgboost else 'LightGBM'} model {path.name}.",
         models=(TritonModel(name=name, config=_config(path, name, forest), files={f"1/{file}": path}),),
         unknown=tuple(_unknown(forest)),
-        otherwise=convert,
+        otherwise=_conversion(path, name, forest),
     )
 
 
@@ -85,11 +86,13 @@ def _unknown(forest: Forest) -> list[str]:
 
 
 def _conversion(path: Path, name: str, forest: Forest) -> str:
-    """The command that makes an ONNX file of a forest and adds it."""
+    """The command that makes an ONNX file of a forest and adds it; empty where onnxmltools converts none."""
+    if forest.booster == "dart":
+        return ""
     library, more = ("xgboost", "") if forest.is_xgboost else ("lightgbm", ", zipmap=False")
     program = (
         f"import onnxmltools, {library}; from onnxmltools.convert.common.data_types import FloatTensorType; "
-        f'given = [("features", FloatTensorType([None, {forest.features or "FEATURES"}]))]; '
+        f'given = [("features", FloatTensorType([None, {forest.features}]))]; '
         f"model = {library}.Booster(model_file={json.dumps(str(path))}); "
         f"graph = onnxmltools.convert_{library}(model, initial_types=given, target_opset=15{more}); "
         f'onnxmltools.utils.save_model(graph, "{name}.onnx")'

@@ -24,6 +24,7 @@ from tritonstack.models.lint.fil import (
     is_before,
     is_classifier,
 )
+from tritonstack.models.lint.file_formats import Mismatch
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_line
 from tritonstack.models.model_config import Tensor
@@ -43,7 +44,7 @@ def check_forest(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         if path is not None and forest is not None and forest.format == model.config.forest_type:
             passes = given_parameters(model).get("xgboost_allow_unknown_field") == "true"
             if wrong := unread_file(forest, view.target.release, passes_unknown=passes):
-                yield Finding(file=path, rule="fil-file", found=wrong[0], allowed=wrong[1])
+                yield Finding(file=path, rule="fil-file", found=wrong.found, allowed=wrong.allowed, advice=wrong.advice)
         else:
             forest = None
     yield from _dims(view, model, forest)
@@ -59,39 +60,50 @@ TREELITE_4_FROM = "24.03"
 """The first release with treelite 4: fil_backend docs/model_support.md (Version Compatibility)."""
 
 
-def unread_file(
-    forest: Forest, release: TritonRelease | None, *, passes_unknown: bool = False
-) -> tuple[str, str] | None:
-    """What of a file a release does not read, and what it does; without one what none reads. None for nothing.
+IN_PYTHON = "serve it as a Python model, with its library in the execution environment"
+IN_ONNX = "write it so, or convert it to ONNX with onnxmltools"
+
+
+def unread_file(forest: Forest, release: TritonRelease | None, *, passes_unknown: bool = False) -> Mismatch | None:
+    """What of a file a release does not read; without one what none reads. None for nothing.
 
     ``passes_unknown``: whether fields that treelite does not know are passed over: ``xgboost_allow_unknown_field``.
     """
+    found, allowed = "", ""
     if forest.booster == "gblinear":
-        return "booster gblinear, which has no trees", "gbtree or dart"
-    if forest.targets is not None and forest.targets > 1:
-        return f"a forest of {forest.targets} targets", "one target a forest"
-    if forest.has_linear_leaves:
-        what = "linear functions in its leaves (linear_tree), which are left out or refused"
-        return what, "constant leaves: linear_tree=False"
+        found, allowed = "booster gblinear, which has no trees", "gbtree or dart"
+    elif forest.targets is not None and forest.targets > 1:
+        found, allowed = f"a forest of {forest.targets} targets", "one target a forest"
+    elif forest.has_linear_leaves:
+        found = "linear functions in its leaves (linear_tree), which are left out or refused"
+        allowed = "constant leaves: linear_tree=False"
+    if found:
+        return Mismatch(found=found, allowed=allowed, advice=IN_PYTHON)
     return None if release is None else _newer_file(forest, release, passes_unknown=passes_unknown)
 
 
-def _newer_file(forest: Forest, release: TritonRelease, *, passes_unknown: bool) -> tuple[str, str] | None:
+def _newer_file(forest: Forest, release: TritonRelease, *, passes_unknown: bool) -> Mismatch | None:
     """The same of what a newer release reads."""
     version, refused = ".".join(map(str, forest.version)), fil_facts()["refused_objectives"]
     reads = f"XGBoost {'3.0' if release.at_least(XGBOOST_2_FROM) else '1.7'} or older in release {release.version}"
     if forest.has_scores_by_target and not release.at_least(SCORES_FROM):
-        what = f"a file of XGBoost {version}, whose base_score is a list"
-        return what, f"{reads}: newer files are read from {SCORES_FROM} on"
+        found = f"a file of XGBoost {version}, whose base_score is a list"
+        return Mismatch(found=found, allowed=f"{reads}: newer files are read from {SCORES_FROM} on", advice=IN_ONNX)
     if forest.is_xgboost and forest.version >= (2,) and not release.at_least(XGBOOST_2_FROM) and not passes_unknown:
+        found = f"a file of XGBoost {version}, with fields that treelite does not know"
         or_else = ', or the parameter xgboost_allow_unknown_field "true"' if release.at_least("23.10") else ""
-        return f"a file of XGBoost {version}, with fields that treelite does not know", f"{reads}{or_else}"
+        return Mismatch(found=found, allowed=f"{reads}{or_else}", advice=IN_ONNX)
     if forest.objective in refused["names"] and release.order <= release_order(refused["last"]):
         allowed = f"another objective in release {release.version}, whose treelite has no name for it"
-        return f"objective {forest.objective}", allowed
+        return Mismatch(
+            found=f"objective {forest.objective}", allowed=allowed, advice="convert it to ONNX with onnxmltools"
+        )
     if forest.format == "treelite_checkpoint" and not _reads_checkpoint(release, forest.version):
-        reads = "treelite 4, or 3.9" if release.at_least(TREELITE_4_FROM) else "treelite 3, or 2.4"
-        return f"a checkpoint of treelite {version}", f"{reads} in release {release.version}"
+        reads = f"treelite {'4, or 3.9' if release.at_least(TREELITE_4_FROM) else '3, or 2.4'}"
+        allowed = f"{reads} in release {release.version}"
+        return Mismatch(
+            found=f"a checkpoint of treelite {version}", allowed=allowed, advice="write it with such a version"
+        )
     return None
 
 
