@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tritonclient.utils import triton_to_np_dtype
 
 from tritonstack.disk import link_or_copy
+from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import CALIBRATION, GRAPH, write_job
 from tritonstack.errors import Problem, WorkFailedError, refuse
 from tritonstack.folder_files import is_fit_file, open_inside
@@ -164,7 +165,7 @@ def _random(tensor: GraphTensor, shape: Shape, seed: int) -> NDArray[Any]:
 # Each TensorRT model of an archive without a plan gets a folder with all that ``engine_step.py`` needs: the job, the
 # graph, the proof's inputs and the step itself. The folder goes to a machine with the GPU; the pack step reads the
 # output.
-STEP = Path(__file__).with_name("engine_step.py")
+STEP = Path(str(engine_step.__file__))
 
 Arrays = Mapping[str, NDArray[Any]]
 
