@@ -84,5 +84,8 @@ def read_inside(path: Path, root: Path, *, most: int = LARGEST_TEXT) -> bytes:
 
 
 def text_inside(path: Path, root: Path) -> str:
-    """A file inside ``root`` as text, bytes that are no UTF-8 replaced. Raises as :func:`read_inside`."""
-    return read_inside(path, root).decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    """A file inside ``root`` as text, bytes that are no UTF-8 replaced. Raises as :func:`read_inside`.
+
+    A carriage return alone ends no line: protobuf's text format does not take it for one, so a comment goes on.
+    """
+    return read_inside(path, root).decode("utf-8", "replace").replace("\r\n", "\n")

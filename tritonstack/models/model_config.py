@@ -22,6 +22,8 @@ _RANGES = {
 _NO_TYPE = "TYPE_INVALID"
 """The member that a tensor has which names no type: protobuf reads it, and Triton refuses it."""
 _TRUTH = {"true": True, "True": True, "t": True, "false": False, "False": False, "f": False}
+_OF_ENTRY = {"key", "value"}
+"""The fields of a map's entry."""
 _PLATFORM_BACKENDS = {
     "onnxruntime_onnx": "onnxruntime",
     "tensorrt_plan": "tensorrt",
@@ -324,7 +326,7 @@ def map_fields() -> frozenset[str]:
     """The fields of a configuration that are maps: their entries are messages with ``key`` and ``value``."""
     messages = _definitions()[0]
     specs = messages["ModelConfig"].items()
-    return frozenset(name for name, spec in specs if set(messages.get(spec.type, ())) == {"key", "value"})
+    return frozenset(name for name, spec in specs if set(messages.get(spec.type, ())) == _OF_ENTRY)
 
 
 def rivals(name: str) -> frozenset[str]:
@@ -352,7 +354,7 @@ def _check(message: Message, *, type_name: str, path: str, complaints: list[Comp
         elif isinstance(item, EmptyList):
             wrong = _wrong_empty_list(item, spec)
         else:
-            wrong = _misplaced(item, spec, node, groups) or _add(item, spec, node, where, complaints)
+            wrong = _misplaced(item, specs, node, groups) or _add(item, spec, node, where, complaints)
             meant = _add_meant(item.value, spec.type, node, item.name) if wrong else ""
         if wrong:
             found, allowed = wrong
@@ -372,15 +374,32 @@ def _add_meant(value: Scalar | Message, kind: str, node: Node, name: str) -> str
     return quoted(str(meant)) if kind == "string" else str(meant).lower() if isinstance(meant, bool) else str(meant)
 
 
-def _misplaced(item: Field, spec: FieldSpec, node: Node, groups: dict[str, str]) -> tuple[str, str] | None:
-    """Why a field may not stand here at all: (found, allowed)."""
+def _misplaced(
+    item: Field, specs: Mapping[str, FieldSpec], node: Node, groups: dict[str, str]
+) -> tuple[str, str] | None:
+    """Why a field may not stand here at all: (found, allowed). ``specs``: the fields of its message."""
+    spec = specs[item.name]
     if not spec.repeated and item.listed:
         return "a list", "one value"
-    if not spec.repeated and node.has(item.name):
+    if not spec.repeated and _is_set(item.name, specs, node):
         return "the field a second time", "one value"
     if spec.group and groups.setdefault(spec.group, item.name) != item.name:
         return f"{item.name} beside {groups[spec.group]}", "one of the two"
     return None
+
+
+def _is_set(name: str, specs: Mapping[str, FieldSpec], node: Node) -> bool:
+    """Whether protobuf's reader takes a field as given: not where one without presence has its default value.
+
+    Presence have messages, members of a oneof, and the fields of a map's entry. Source: protobuf
+    src/google/protobuf/text_format.cc ("Non-repeated field … is specified multiple times"), docs/field_presence.md.
+    """
+    spec = specs[name]
+    if spec.group or set(specs) == _OF_ENTRY or not node.scalars.get(name):
+        return node.has(name)
+    first = next(iter(enum_members(spec.type)), None)
+    values = [each.value for each in node.scalars[name] if each.value != first]
+    return any(value or str(value) == "-0.0" for value in values)
 
 
 def _wrong_empty_list(item: EmptyList, spec: FieldSpec) -> tuple[str, str] | None:

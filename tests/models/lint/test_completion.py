@@ -29,6 +29,20 @@ def graph_of(*, x: Sequence[Any] = ("n", 4), y: Sequence[Any] = ("n", 2), **more
     return graph | more
 
 
+SEQUENCES = (
+    "sequence_batching { control_input { name: 'START' "
+    "control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } } }"
+)
+STATES = "sequence_batching { state { input_name: 'past' output_name: 'y' data_type: TYPE_FP32 dims: 4 } }"
+COUNTS = "batch_input { kind: BATCH_ELEMENT_COUNT target_name: 'counts' data_type: TYPE_FP32 source_input: 'x' }"
+
+
+def with_input(name: str, dtype: str, *axes: int) -> dict[str, Any]:
+    """The graph with one more input, of a batch."""
+    graph = graph_of()
+    return graph | {"inputs": [*graph["inputs"], {"name": name, "dtype": dtype, "shape": ["n", *axes]}]}
+
+
 def errors(folder: Path) -> list[str]:
     return [each.rule for each in lint_folder(folder) if each.level == "error"]
 
@@ -66,12 +80,40 @@ def net(root: Path, config: str | None, graph: Mapping[str, Any]) -> Path:
         (WARMUP % (4, "x"), graph_of(), []),
         (WARMUP % (5, "x"), graph_of(), ["warmup-batch"]),
         (WARMUP % (1, "z"), graph_of(), ["warmup-input"]),
+        (f"{BOTH} max_batch_size: 8 {SEQUENCES}", with_input("START", "FP32", 1), []),
+        (f"{BOTH} max_batch_size: 8 {SEQUENCES}", graph_of(), ["onnx-tensor"]),
+        (f"{BOTH} max_batch_size: 8 {SEQUENCES}", with_input("START", "FP32", 2), ["onnx-shape"]),
+        (f"{BOTH} max_batch_size: 8 {SEQUENCES}", with_input("START", "INT32", 1), ["onnx-type"]),
+        (f"{BOTH} max_batch_size: 8 {STATES}", with_input("past", "FP32", 4), []),
+        (f"{BOTH} max_batch_size: 8 {STATES}", graph_of(), ["onnx-tensor"]),
+        (f"{BOTH} max_batch_size: 8 {COUNTS}", with_input("counts", "FP32"), []),
+        (f"{BOTH} max_batch_size: 8 {COUNTS}", graph_of(), ["onnx-tensor"]),
     ],
 )
 def test_an_onnx_model_is_held_against_its_graph_as_the_backend_completes_it(
     tmp_path: Path, config: str | None, graph: dict[str, Any], rules: list[str]
 ) -> None:
     assert errors(net(tmp_path, config, graph)) == rules
+
+
+@pytest.mark.parametrize(
+    ("policy", "wrong", "rules"),
+    [
+        ("version_policy { all { } }", "1", ["onnx-shape"]),
+        ("version_policy { all { } }", "2", ["onnx-shape"]),
+        ("", "2", ["onnx-shape"]),
+        ("", "1", []),
+        ("version_policy { specific { versions: [ 1 ] } }", "2", []),
+    ],
+)
+def test_the_graph_of_every_version_that_is_served_is_compared(
+    tmp_path: Path, policy: str, wrong: str, rules: list[str]
+) -> None:
+    folder = net(tmp_path, f"{BOTH} max_batch_size: 8 {policy}", graph_of())
+    (folder / "net/2").mkdir()
+    for version in ("1", "2"):
+        write_graph(folder / f"net/{version}/model.onnx", graph_of(x=["n", 5 if version == wrong else 4]))
+    assert errors(folder) == rules
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at
 _PAIRED = ("tensorflow", "tensorrt", "onnxruntime", "pytorch")
 """Backends whose platform Triton checks: GetBackendType knows these and no other."""
 
-_LIBRARY_PREFIX = "libtriton_"
+LIBRARY_PREFIX = "libtriton_"
 
 
 def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -30,7 +30,7 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     platform, backend = node.text("platform"), node.text("backend")
     known = view.target.backends
     # Triton looks for the backend's library in the archive first.
-    in_archive = any(file.rsplit("/", 1)[-1] == f"{_LIBRARY_PREFIX}{model.backend}.so" for file in model.files)
+    in_archive = any(file.rsplit("/", 1)[-1] == f"{LIBRARY_PREFIX}{model.backend}.so" for file in model.files)
     is_there = known is None or model.backend in known or in_archive
     if not platform and not backend:
         yield from _missing(view, model, is_there=is_there)
@@ -46,7 +46,6 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         meant = "" if model.backend in known_backends() else _meant(model.backend)
         advice = _advice(view, model.backend) or (f"write {meant}" if meant else nearest(model.backend, known, most=1))
         yield at_line(model, line, "backend-not-in-release", f"backend {model.backend}", allowed, advice)
-    yield from _runtime(view, model)
     if config.decoupled:
         # From release 25.03 on /invocations can be told to generate (sagemaker_server.cc); settings refuse that.
         yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true")
@@ -121,40 +120,6 @@ def _pair(model: ModelView, platform: str, backend: str) -> Iterator[Finding]:
         yield at_field(model, "platform", "backend-platform-pair", found, f"no platform, or the one of {backend}")
     elif stands_for != backend:
         yield at_field(model, "platform", "platform-ignored", found, f'backend: "{backend}" alone')
-
-
-# Source: core src/backend_model.cc (GetBackendLibraryProperties, GetBackendLibrarySearchPaths); CMakeLists.txt of
-# pytorch_backend, branches r23.12 and r24.01.
-
-
-_PROGRAM = "model.py"
-_NOT_WRITTEN_IN_PYTHON = (
-    *("python", "onnxruntime", "tensorrt", "tensorflow", "openvino", "dali", "fil", "fastertransformer"),
-    *("identity", "repeat", "square"),
-)
-"""Backends that are a library and have no ``model.py`` beside it."""
-PYTORCH_PROGRAM_FROM = "24.01"
-"""The first release whose PyTorch backend has one."""
-
-
-def _runtime(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """``runtime``: the backend's library, or ``model.py`` of a backend that is written in Python."""
-    runtime = model.config.node.text("runtime")
-    if model.is_ensemble or not runtime:
-        return
-    library, release = f"{_LIBRARY_PREFIX}{model.backend}.so", view.target.release
-    lacks_program = model.backend in _NOT_WRITTEN_IN_PYTHON or (
-        model.backend == "pytorch" and release is not None and not release.at_least(PYTORCH_PROGRAM_FROM)
-    )
-    if runtime == _PROGRAM:  # looked for in the backend's own folder alone, whatever the archive has
-        is_found = not lacks_program
-    else:
-        places = {runtime, *(f"{version}/{runtime}" for version in model.served_versions)}
-        is_found = runtime == library or bool(places & model.files)
-    if not is_found:
-        own = library if lacks_program else f"{library} or {_PROGRAM}"
-        allowed = f"none, {own}, or a library in the model's directory or its version"
-        yield at_field(model, "runtime", "runtime", f"runtime {runtime}", allowed)
 
 
 # Source: onnxruntime core/graph/model_load_utils.h (ValidateOpsetForDomain) and model.cc; pytorch

@@ -31,6 +31,7 @@ from tritonstack.models.lint.instances import (
     check_size,
 )
 from tritonstack.models.lint.layout import check_files, check_inside, check_layout, check_recipe, check_versions
+from tritonstack.models.lint.libraries import check_libraries
 from tritonstack.models.lint.onnx import check_graph
 from tritonstack.models.lint.onnx_operators import check_operators
 from tritonstack.models.lint.onnxruntime import check_onnxruntime
@@ -77,6 +78,7 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
     check_versions,
     check_content,
     check_backend,
+    check_libraries,
     check_tensors,
     check_tensorrt_fields,
     check_batch_tensors,

@@ -38,14 +38,18 @@ _NEVER = ("ensemble", "pytorch", "fil")
 """Backends that complete no tensors. What any other does beside the two below cannot be read from its files here."""
 
 
-def complete(view: RepositoryView, model: ModelView) -> Completion:
-    """The configuration as the backend completes it before Triton checks its tensors."""
+def complete(view: RepositoryView, model: ModelView, version: str = "") -> Completion:
+    """The configuration as the backend completes it before Triton checks its tensors.
+
+    ``version``: by whose program or graph, the newest served one unless it is given: Triton completes and checks it
+    anew for each.
+    """
     if model.is_ensemble or model.backend in _NEVER:
         return as_written(model.config)
     if model.backend == "python":
-        return _by_program(model)
+        return _by_program(model, version)
     if model.backend == "onnxruntime":
-        return _from_graph(view, model)
+        return _from_graph(view, model, version)
     return as_written(model.config, is_known=False)
 
 
@@ -56,11 +60,14 @@ def python_program(model: ModelView, version: str) -> Path | None:
     return model.on_disk(package if package in model.files else f"{version}/{file}")
 
 
-def graph_path(model: ModelView) -> Path | None:
-    """The graph that the onnxruntime backend loads, or that an engine is built from; None where it is not there."""
+def graph_path(model: ModelView, version: str = "") -> Path | None:
+    """The graph that the onnxruntime backend loads, or that an engine is built from; None where it is not there.
+
+    ``version``: of which, the newest served one that has a graph unless it is given.
+    """
     name = model.model_file if model.backend == "onnxruntime" else "model.onnx"
-    for version in model.served_versions:
-        for place in (f"{version}/{name}", f"{version}/{name}/model.onnx"):  # a folder holds external weights too
+    for each in (version,) if version else reversed(model.served_versions):
+        for place in (f"{each}/{name}", f"{each}/{name}/model.onnx"):  # a folder holds external weights too
             if path := model.on_disk(place):
                 return path
     return None
@@ -120,10 +127,10 @@ def completed_tensor(tensor: GraphTensor, limit: int) -> Tensor:
     )
 
 
-def _by_program(model: ModelView) -> Completion:
-    """As the program of the newest version completes it, where reading shows that."""
-    versions = model.served_versions
-    path = python_program(model, versions[-1]) if versions else None
+def _by_program(model: ModelView, version: str) -> Completion:
+    """As the program of a version completes it, where reading shows that."""
+    version = version or next(reversed(model.served_versions), "")
+    path = python_program(model, version) if version else None
     try:
         done = completed_by_program(parse_program(path.read_bytes()), model.config) if path else None
     except SyntaxError:
@@ -139,8 +146,8 @@ def _by_program(model: ModelView) -> Completion:
     )
 
 
-def _from_graph(view: RepositoryView, model: ModelView) -> Completion:
-    path = graph_path(model)
+def _from_graph(view: RepositoryView, model: ModelView, version: str) -> Completion:
+    path = graph_path(model, version)
     try:
         graph = read_graph(path) if path else promised_graph(view, model)
     except OnnxError:

@@ -19,7 +19,9 @@ from tritonstack.models.source import CONFIG
 def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What Triton's reader of the text format refuses: syntax, unknown fields, wrong types, fields that stand twice."""
     node = model.config.node
-    if not model.config.complaints and not node.scalars and not node.messages:
+    if CONFIG in model.folders:  # over which Triton ends: core src/filesystem/implementations/local.h (ReadTextFile)
+        yield Finding(file=model.file, rule="config", found=f"a folder called {CONFIG}", allowed="a file, or none")
+    elif not model.config.complaints and not node.scalars and not node.messages:
         allowed = "a model's configuration: backend, max_batch_size, input and output"
         rule = "config-empty" if view.is_built else "auto-completed"
         found = "an empty file" if CONFIG in model.files else "no config.pbtxt"

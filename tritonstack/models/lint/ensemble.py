@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -227,7 +228,11 @@ def _mapped(
     by_program = step.model is not None and step.model.backend == "python" and not model.is_known
     if not model.is_known and (not tensors or by_program):
         return  # what its backend or its program makes of it cannot be read here
+    outputs = Counter(tensor.name for tensor in model.outputs)
     for key, name in mapping.items():
+        if kind == "output" and outputs[key] > 1:
+            found = f"{step}: output {key}, which {step.name} has {outputs[key]} times"
+            yield at_field(ensemble, field, "ensemble-map", found, "a model with each output once", step.node)
         if key not in tensors:
             found = f"{step}: {field} key {key}"
             yield at_field(

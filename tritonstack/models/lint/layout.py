@@ -175,7 +175,10 @@ def _missing_versions(model: ModelView) -> Iterator[Finding]:
     if policy is None or specific is None:
         return
     gone = [number for number in specific.integers("versions") if str(number) not in model.versions]
-    if gone:
+    if repeated := [number for number in gone if gone.count(number) > 1]:  # which Triton loads, there or not
+        found, allowed = f"version {repeated[0]} twice, which is not there", ", ".join(model.versions)
+        yield at_field(model, "versions", "version-policy", found, allowed, specific)
+    elif gone:
         found, allowed = f"version {gone[0]}, which is not there", ", ".join(model.versions)
         yield at_field(model, "versions", "version-missing", found, allowed, specific)
 

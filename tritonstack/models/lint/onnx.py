@@ -1,8 +1,8 @@
 """Rules about a configuration against the ONNX file that it stands for, or against the graph that a recipe promises.
 
 Source: onnxruntime_backend src/onnxruntime.cc (ModelState::AutoCompleteConfig, ModelInstanceState::ValidateInputs,
-ValidateOutputs), src/onnxruntime_utils.cc (CompareDimsSupported,
-InputOutputInitializerInfos).
+ValidateOutputs, ValidateBooleanSequenceControl, ValidateTypedSequenceControl), src/onnxruntime_utils.cc
+(CompareDimsSupported, InputOutputInitializerInfos).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.tensors import fed_by_triton
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
-from tritonstack.models.model_config import Tensor
+from tritonstack.models.model_config import Node, Tensor
 
 _BACKENDS = ("onnxruntime", "tensorrt")
 _NOT_IN_TRITON = ("BF16",)
@@ -25,15 +25,14 @@ def check_graph(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What differs between a configuration and its graph: the file's where it is there, else the recipe's."""
     if model.backend not in _BACKENDS or not model.is_readable:
         return
-    path = graph_path(model)
-    if path is not None:
+    paths = [path for version in model.served_versions if (path := graph_path(model, version))]
+    for path in paths:
         try:
             graph = read_graph(path)
         except OnnxError:  # onnx-unreadable says it
-            return
+            continue
         yield from _compare(model, graph, str(path.relative_to(model.directory)))
-        return
-    promised = promised_graph(view, model)
+    promised = None if paths else promised_graph(view, model)
     if promised is not None:
         yield from _compare(model, promised, "the graph of recipe.yaml")
 
@@ -56,6 +55,7 @@ def _compare(model: ModelView, graph: OnnxGraph, where: str) -> Iterator[Finding
         yield at_line(model, model.config.node.line_of("input"), "onnx-tensor", found, "every input of the graph")
     if model.backend == "onnxruntime":
         yield from _optional(model, done, graph, where)
+        yield from _fed(model, done, graph, where)
 
 
 def _only_tensors(model: ModelView, graph: OnnxGraph, where: str) -> Iterator[Finding]:
@@ -155,3 +155,42 @@ def _optional(model: ModelView, done: Completion, graph: OnnxGraph, where: str) 
         elif not tensor.optional and tensor.name in has_value:
             allowed = f"optional: true, for {where} has a value for it"
             yield at_line(model, tensor.line, "onnx-tensor", f"input {tensor.name}, not optional", allowed)
+
+
+def _fed(model: ModelView, done: Completion, graph: OnnxGraph, where: str) -> Iterator[Finding]:
+    """Inputs that Triton itself fills: of a sequence batcher's controls, its states, and of a batch."""
+    node, known = model.config.node, {each.name: each for each in graph.inputs}
+    batching, controls = node.node("sequence_batching"), _controls(node)
+    for name, kind in controls.items():
+        line, in_graph = node.line_of("sequence_batching"), known.get(name)
+        if in_graph is None:
+            found, allowed = f"control input {name}, which {where} lacks", ", ".join(sorted(known)) or "no input"
+            yield at_line(model, line, "onnx-tensor", found, allowed)
+            continue
+        axes = in_graph.shape
+        if axes is not None and (axes[1:] if done.max_batch_size > 0 else axes) != (1,):
+            found = f"control input {name}, which is not of shape [1] in {where}"
+            yield at_line(model, line, "onnx-shape", found, "one number for each request")
+        if in_graph.datatype not in ("", kind):
+            found, allowed = f"control input {name} as {kind or 'of no type'}", f"{in_graph.datatype}, as in {where}"
+            yield at_line(model, line, "onnx-type", found, allowed)
+    others = [name for each in node.nodes("batch_input") for name in each.texts("target_name")]
+    others += [state.text("input_name") for state in batching.nodes("state")] if batching else []
+    lacking = [name for name in others if name not in known]
+    # The backend counts inputs, and compares no names of these.
+    count = sum(not tensor.optional for tensor in done.inputs) + len(controls) + len(others)
+    if lacking and count != len(known):
+        found = f"input {lacking[0]} of a batch or state, which {where} lacks"
+        yield at_line(model, node.line, "onnx-tensor", found, ", ".join(sorted(known)) or "no input")
+
+
+def _controls(node: Node) -> Mapping[str, str]:
+    """The inputs of a graph that the sequence batcher's controls fill: name → type."""
+    batching, found = node.node("sequence_batching"), dict[str, str]()
+    kinds = (("int32_false_true", "INT32"), ("fp32_false_true", "FP32"), ("bool_false_true", "BOOL"))
+    for message in batching.nodes("control_input") if batching else ():
+        for control in message.nodes("control"):
+            by_values = next((kind for field, kind in kinds if control.has(field)), "")
+            kind = by_values or control.text("data_type").removeprefix("TYPE_")
+            found[message.text("name")] = "BYTES" if kind == "STRING" else kind
+    return found

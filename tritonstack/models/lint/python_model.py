@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from tritonstack.folder_files import is_fit_file
 from tritonstack.foreign_text import parse_program
 from tritonstack.models.lint.auto_complete import FUNCTION, PYTHON_CLASS
 from tritonstack.models.lint.completion import complete, python_program
@@ -41,7 +42,7 @@ def check_program(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         path = python_program(model, version)
         if path is not None:
             yield from _program(path)
-        if path is not None and version == model.served_versions[-1] and (done := complete(view, model)).refusal:
+        if path is not None and (done := complete(view, model, version)).refusal:
             yield Finding(file=path, line=done.line, rule="python-auto-complete", found=done.refusal)
 
 
@@ -55,15 +56,16 @@ def _program(path: Path) -> Iterator[Finding]:
         return
     deleted = [target for node in tree.body if isinstance(node, ast.Delete) for target in node.targets]
     bound = _bound(_at_module_level(tree.body)) - {each.id for each in deleted if isinstance(each, ast.Name)}
+    bound |= {name for module in _star_imports(tree) for name in _names_of(path, module)}
     if PYTHON_CLASS not in bound and "*" not in bound | _bound(ast.walk(tree)):
         allowed = f"class {PYTHON_CLASS} with execute(self, requests)"
         yield Finding(file=path, rule="python-class", found=f"no class {PYTHON_CLASS}", allowed=allowed)
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS:
-            if not _can_execute(node):
-                found = f"{PYTHON_CLASS} without execute"
-                yield Finding(file=path, line=node.lineno, rule="python-execute", found=found)
-            yield from _signatures(path, node)
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS]
+    for node in classes[-1:]:  # of two the last counts
+        if not _can_execute(node):
+            found = f"{PYTHON_CLASS} without execute"
+            yield Finding(file=path, line=node.lineno, rule="python-execute", found=found)
+        yield from _signatures(path, node)
 
 
 _CALLED: Mapping[str, tuple[str, ...]] = {
@@ -135,20 +137,40 @@ def _at_module_level(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _bound(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that nodes bind; ``*`` where they take every name of another module, or unknown ones."""
+    """The names that nodes bind; ``*`` where they bind unknown ones. Names of ``import *`` are none of them."""
     found: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             found.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
-        elif isinstance(node, ast.alias):
+        elif isinstance(node, ast.alias) and node.name != "*":
             found.add(node.asname or node.name.split(".")[0])
         elif isinstance(node, ast.Global):
             found.add("*")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("exec", "globals"):
             found.add("*")  # only running it shows what it binds
     return found
+
+
+def _star_imports(tree: ast.Module) -> Iterator[str]:
+    """The modules of which a program takes every name; empty for one that stands beside its package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            yield "" if node.level else node.module or ""
+
+
+def _names_of(program: Path, module: str) -> set[str]:
+    """The names that ``from module import *`` binds in a program; ``*`` unless a file beside it shows them all."""
+    beside = program.with_name(f"{module}.py")
+    if not module or not is_fit_file(beside, program.parent):
+        return {"*"}
+    try:
+        tree = parse_program(beside.read_bytes())
+    except SyntaxError:
+        return {"*"}
+    is_unknown = "*" in _bound(ast.walk(tree)) or list(_star_imports(tree)) != []
+    return _bound(_at_module_level(tree.body)) | ({"*"} if is_unknown else set())
 
 
 def _can_execute(node: ast.ClassDef) -> bool:

@@ -26,22 +26,24 @@ def check_tensors(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with inputs and outputs."""
     if not model.is_readable:
         return
-    done, node = complete(view, model), model.config.node
+    versions = model.served_versions or ("",)
+    done, node = [complete(view, model, version) for version in versions], model.config.node
     for kind, tensors, completed in (
-        ("input", model.config.inputs, done.inputs),
-        ("output", model.config.outputs, done.outputs),
+        ("input", model.config.inputs, [each.inputs for each in done]),
+        ("output", model.config.outputs, [each.outputs for each in done]),
     ):
         if not tensors:
             yield from _no_tensors(view, model, kind)
         counts = Counter(tensor.name for tensor in tensors)
         for tensor, message in zip(tensors, node.nodes(kind), strict=True):
-            after = next((each for each in completed if each.name == tensor.name), tensor)
             what = f"{kind} {tensor.name or '?'}"
-            if not message.unread:
-                may_complete = not (view.is_built or done.is_known)
-                yield from _missing_fields(model, what, tensor, after, may_complete=may_complete)
-            yield from _tensor(model, what, tensor, done)
-            yield from _image_format(model, what, message, after)
+            for of_version, is_known in zip(completed, (each.is_known for each in done), strict=True):
+                after = next((each for each in of_version if each.name == tensor.name), tensor)
+                may_complete = not (view.is_built or is_known)
+                if not message.unread:
+                    yield from _missing_fields(model, what, tensor, after, may_complete=may_complete)
+                yield from _image_format(model, what, message, after)
+            yield from _tensor(model, what, tensor, done[-1])
             if tensor.name and counts[tensor.name] > 1:
                 yield at_line(model, tensor.line, "tensor-twice", f"{kind} {tensor.name} twice", "each name once")
     yield from _labels(model)
@@ -142,10 +144,13 @@ def fed_by_triton(model: ModelView) -> set[str]:
 
 
 def _labels(model: ModelView) -> Iterator[Finding]:
-    for output in model.config.node.nodes("output"):
-        file = output.text("label_filename")
-        if not file:
-            continue
+    labelled = [each for each in model.config.node.nodes("output") if each.text("label_filename")]
+    names = Counter(output.text("name") for output in labelled)
+    for output in labelled:
+        file, name = output.text("label_filename"), output.text("name")
+        if names[name] > 1:
+            found = f"label_filename of output {name}, which stands {names[name]} times"
+            yield at_field(model, "label_filename", "label-file", found, "one output of each name", output)
         if ".." in PurePosixPath(file).parts or file.startswith("/"):
             allowed = "a file of the model's directory"
             rule = "label-file-outside" if (model.directory / file.lstrip("/")).is_file() else "label-file"
@@ -179,6 +184,9 @@ def check_batching(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 
 _SOURCES = ("zero_data", "random_data", "input_data_file")
+_ASKS_FOR_AN_INPUT = ("python", "onnxruntime")
+"""Backends that read the batch's size from the first input: python_backend src/python_be.cc, onnxruntime_backend
+src/onnxruntime.cc (ProcessRequests)."""
 
 
 def check_warmup(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -195,19 +203,24 @@ def check_warmup(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         if size > limit and done.is_known:
             found = f"batch_size: {size} in model_warmup"
             yield at_field(model, "batch_size", "warmup-batch", found, f"1 to {limit}", warmup)
-        given = warmup.entries("inputs")
-        missing = [name for name, tensor in inputs.items() if name not in given and not tensor.optional]
-        if missing:
+        # An entry without a value has an empty one.
+        entries = warmup.entries("inputs")
+        given = {name: entry if isinstance(entry, Node) else Node(warmup.line) for name, entry in entries.items()}
+        required = [name for name, tensor in inputs.items() if not tensor.optional]
+        missing = [name for name in required if name not in given]
+        # Triton counts first (core src/infer_request.cc, Normalize): an optional input makes up for one that is missing.
+        if missing and len(given.keys() & inputs.keys()) < len(required):
             yield at_line(model, warmup.line, "warmup-input", f"model_warmup without input {missing[0]}", "every input")
+        elif not given and done.max_batch_size > 0 and model.backend in _ASKS_FOR_AN_INPUT:
+            yield at_line(model, warmup.line, "warmup-input", "model_warmup without any input", "one input or more")
         for name, entry in given.items():
             if name not in inputs and done.is_known:
                 allowed = ", ".join(sorted(inputs)) or "no input"
                 found = f"model_warmup with input {name}"
                 yield at_line(model, warmup.line, "warmup-unknown-input", found, allowed)
-            elif name in inputs and isinstance(entry, Node):
+            elif name in inputs:
                 yield from _like_input(model, entry, inputs[name])
-            if isinstance(entry, Node):
-                yield from _data(model, name, entry)
+            yield from _data(model, name, entry)
 
 
 def _like_input(model: ModelView, entry: Node, tensor: Tensor) -> Iterator[Finding]:
