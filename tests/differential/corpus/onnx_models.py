@@ -109,6 +109,8 @@ def _feed(graph: Graph, scheduler: Message, *, has_all: bool) -> None:
     """Give a graph the inputs and outputs of a sequence batcher, or leave the last out."""
     kinds = {"int32_false_true": "INT32", "fp32_false_true": "FP32", "bool_false_true": "BOOL"}
     for each in scheduler.get("control_input", []):
+        if not each["name"]:
+            continue  # no graph has an input without a name
         control = each["control"][0]
         kind = next((kinds[field] for field in kinds if field in control), control.get("data_type", "TYPE_INT32"))
         graph["inputs"].append(_axes(each["name"], _onnx_type(kind), [1]))

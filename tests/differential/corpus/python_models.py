@@ -127,8 +127,9 @@ def _completing(draw: random.Random, described: dict[str, list[Message]]) -> lis
 
 
 def files_laid_out(draw: random.Random) -> Files:
-    """A Python model with versions, files, labels and an environment here and there."""
+    """A Python model with names, versions, files, labels and an environment here and there."""
     name = drawn_name(draw)
+    name = seldom(draw, name, name.upper(), f"{name}.v2", f"{name}-1", f"{name}_{name}", f"{name}+@", "1", f"{name}.py")
     versions = draw.choice([["1"], ["1"], ["3"], ["1", "2"], ["2", "10"], ["1", "notes"], ["0"], ["1", "3"]])
     versions = seldom(draw, versions, ["01"], ["v1"], [], chance=RARELY / 2)
     first = int(versions[0]) if versions and versions[0].isdigit() else 1

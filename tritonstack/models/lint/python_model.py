@@ -27,6 +27,7 @@ _PLAIN_NAME = re.compile(r"[\w.+@%=:,~#^!?{}\[\]-]+", re.ASCII)
 """What a shell passes on unquoted: the backend gives it the model's path so, and reads it as ASCII."""
 
 _MODULE_NAME = re.compile(r"[^.]+\.py")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def check_program(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -60,12 +61,43 @@ def _program(path: Path) -> Iterator[Finding]:
     if PYTHON_CLASS not in bound and "*" not in bound | _bound(ast.walk(tree)):
         allowed = f"class {PYTHON_CLASS} with execute(self, requests)"
         yield Finding(file=path, rule="python-class", found=f"no class {PYTHON_CLASS}", allowed=allowed)
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS]
-    for node in classes[-1:]:  # of two the last counts
-        if not _can_execute(node):
-            found = f"{PYTHON_CLASS} without execute"
-            yield Finding(file=path, line=node.lineno, rule="python-execute", found=found)
-        yield from _signatures(path, node)
+    owner = _owner(tree)
+    if owner is not None and not _can_execute(owner):
+        found = f"{PYTHON_CLASS} without execute"
+        yield Finding(file=path, line=owner.lineno, rule="python-execute", found=found)
+    if owner is not None:
+        yield from _signatures(path, _methods(owner, tree))
+
+
+def _owner(tree: ast.Module) -> ast.ClassDef | None:
+    """The class that Triton takes: of several the last, or the one that its name is given to; None for another's."""
+    classes, found = dict[str, ast.ClassDef](), None
+    for node in tree.body:
+        match node:
+            case ast.ClassDef():
+                classes[node.name] = node
+                found = node if node.name == PYTHON_CLASS else found
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=given)) if name == PYTHON_CLASS:
+                found = classes.get(given)
+    return found
+
+
+def _methods(owner: ast.ClassDef, tree: ast.Module, *, below: frozenset[str] = frozenset()) -> dict[str, _Function]:
+    """The functions of a class by their names, with those that it inherits from classes of its program.
+
+    ``below``: the classes that are looked at already.
+    """
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef) and node is not owner}
+    found: dict[str, _Function] = {}
+    for base in reversed(owner.bases):
+        if isinstance(base, ast.Name) and base.id in classes and base.id not in below:
+            found |= _methods(classes[base.id], tree, below=below | {base.id})
+    for node in owner.body:
+        for name in _bound([node, *ast.iter_child_nodes(node)]):
+            found.pop(name, None)
+        if isinstance(node, _Function):
+            found[node.name] = node
+    return found
 
 
 _CALLED: Mapping[str, tuple[str, ...]] = {
@@ -74,9 +106,8 @@ _CALLED: Mapping[str, tuple[str, ...]] = {
 """Methods of the class → the arguments that Triton gives them."""
 
 
-def _signatures(path: Path, owner: ast.ClassDef) -> Iterator[Finding]:
+def _signatures(path: Path, methods: Mapping[str, _Function]) -> Iterator[Finding]:
     """Methods that cannot be called as Triton calls them; those with decorators of others may be anything."""
-    methods = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
     for name, given in _CALLED.items():
         method = methods.get(name)
         decorators = [each.id if isinstance(each, ast.Name) else "" for each in method.decorator_list] if method else []

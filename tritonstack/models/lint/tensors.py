@@ -208,7 +208,7 @@ def check_warmup(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         given = {name: entry if isinstance(entry, Node) else Node(warmup.line) for name, entry in entries.items()}
         required = [name for name, tensor in inputs.items() if not tensor.optional]
         missing = [name for name in required if name not in given]
-        # Triton counts first (core src/infer_request.cc, Normalize): an optional input makes up for one that is missing.
+        # Triton counts them (core src/infer_request.cc, Normalize): an optional input makes up for one that is missing.
         if missing and len(given.keys() & inputs.keys()) < len(required):
             yield at_line(model, warmup.line, "warmup-input", f"model_warmup without input {missing[0]}", "every input")
         elif not given and done.max_batch_size > 0 and model.backend in _ASKS_FOR_AN_INPUT:
