@@ -16,6 +16,7 @@ FILE = re.compile(r"(?<![\w/.:…>$*{-])((?:[\w.-]+/)+[\w.-]+\.(?:py|md|yaml|jso
 MODULE = re.compile(r"\b(?:tritonstack(?:_local|_capacity)?|constructs_lib|stacks)(?:\.\w+)+\b")
 ELSEWHERE = {
     "docs/ExternalData.md",  # onnx
+    "docs/field_presence.md",  # protobuf
     "docs/model_support.md",  # fil_backend
     "docs/user_guide/model_repository.md",  # Triton's server
     "docs/user_guide/response_cache.md",
