@@ -14,7 +14,7 @@ from tests.e2e.project import REPOSITORY, Project
 from tritonstack.naming import ArchiveName, Platform, archive_key, artifact_parameter, builds_parameter, manifest_key
 from tritonstack_local.aws import LocalAws
 
-TINY_ENGINE = REPOSITORY / "tests" / "engines" / "model_repos" / "tiny-engine"
+TINY_ENGINE = REPOSITORY / "tests" / "preparation" / "model_repos" / "tiny-engine"
 HEAD = """
 environment: {name}
 account: "123456789012"
