@@ -162,9 +162,17 @@ def _allow_endpoints(policy: iam.Policy, *, environment: str, endpoints: Sequenc
     allow(
         policy,
         "SeeStacks",
-        ["cloudformation:DescribeStacks", "cloudformation:DescribeStackResources", "cloudformation:GetTemplate"],
+        ["cloudformation:DescribeStackResources", "cloudformation:GetTemplate"],
         stacks,
         wildcard="A stack's ARN ends in an id that CloudFormation gives; the name before it is whole.",
+    )
+    allow(
+        policy,
+        "FindStacks",
+        ["cloudformation:DescribeStacks", "cloudformation:ListStacks"],
+        ["*"],
+        wildcard="Which stacks left the environment's file shows among all stacks alone, by their tags: without a "
+        "name DescribeStacks wants both actions, for all stacks (API reference). They change nothing.",
     )
     allow_metrics(policy, "SeeLoads", "cloudwatch:GetMetricData")
 
