@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from tests.differential.bases import BASES, MODEL, Base, python_config
+from tests.models.folders import write
 from tritonstack.catalogue import load_catalogue
 from tritonstack.models.lint import Target, lint_folder
 from tritonstack.models.lint.registry import rule
@@ -49,12 +50,7 @@ class Mutation:
 
     def write(self, folder: Path) -> None:
         """Lay the mutated repository out below an existing or new folder."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, text in self.files.items():
-            target = folder / path
-            (target if path.endswith("/") else target.parent).mkdir(parents=True, exist_ok=True)
-            if not path.endswith("/"):
-                target.write_text(text, encoding="utf-8", newline="")
+        write(folder, self.files)
 
 
 @dataclass(frozen=True)

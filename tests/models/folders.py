@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -142,10 +143,14 @@ def tensor(name: str, value: float) -> dict[str, object]:
     return {"name": name, "datatype": "FP32", "shape": [1, 1], "data": [value]}
 
 
-def write(folder: Path, files: dict[str, str]) -> None:
+def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Lay files out below an existing or new folder; a path that ends with a slash is an empty folder."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content)
+        path = folder / name
+        (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+        if not name.endswith("/"):
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 def write_double(root: Path, name: str = "double") -> Path:

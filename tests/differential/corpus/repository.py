@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.differential.corpus.configuration import Message, Word, text
+from tests.models.folders import write
 
 Files = dict[str, str | bytes]
 """Path → content; a path that ends with a slash is an empty folder."""
@@ -46,12 +47,7 @@ class Case:
 
     def write(self, folder: Path) -> None:
         """Lay it out below an existing or new folder."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in self.files.items():
-            path = folder / name
-            (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
-            if not name.endswith("/"):
-                path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        write(folder, self.files)
 
 
 def drawn_name(draw: random.Random) -> str:
