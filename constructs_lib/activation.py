@@ -18,14 +18,11 @@ from constructs_lib.triton_model import MultiModelData, TritonImage
 from tritonstack import naming
 from tritonstack.config.endpoint import VerificationSettings
 
-ARCHIVES_TYPE = "Custom::PublishedArchives"
-RECORDS_TYPE = "Custom::ReleaseRecords"
 RELEASE_SET_SCHEMA = 1
 """It rises when an older function could no longer read a set: to undo an update, CloudFormation puts the old function
 back before it calls that function with the new set. Members that older ones ignore (``commits``) do not count."""
 REMOVED = "_removed"
 """Folder of the records that the function may have to restore; no endpoint's name begins with ``_``."""
-RELEASE_SET_SUFFIX = ".release-set"
 """An ending of its own, so that a permission can name release sets in the staging bucket and nothing else there."""
 
 
@@ -77,7 +74,7 @@ class Activation(Construct):
         }
         text = json.dumps(document, indent=1, sort_keys=True) + "\n"
         self.artifacts = artifacts
-        asset = self.release_set = text_asset(self, "ReleaseSet", text, suffix=RELEASE_SET_SUFFIX)
+        asset = self.release_set = text_asset(self, "ReleaseSet", text, suffix=naming.RELEASE_SET_SUFFIX)
         self.function = HandlerFunction(
             self, "Handler", handler="activation", description=f"Writes the release records of {environment}/{endpoint}"
         )
@@ -92,25 +89,28 @@ class Activation(Construct):
             "RecordPath": record_path,
         }
         self.archives = self.function.custom_resource(
-            self, "Archives", resource_type=ARCHIVES_TYPE, properties=properties
+            self, "Archives", resource_type=naming.PUBLISHED_TYPE, properties=properties
         )
         properties = {**properties, "Tags": json.dumps(dict(tags), sort_keys=True)}
-        self.records = self.function.custom_resource(self, "Records", resource_type=RECORDS_TYPE, properties=properties)
+        self.records = self.function.custom_resource(
+            self, "Records", resource_type=naming.RECORDS_TYPE, properties=properties
+        )
         around.node.add_dependency(self.archives)
         self.records.node.add_dependency(around)
 
     def _allow_reading(self, asset: s3_assets.Asset, *, artifacts: ArtifactBucketReference, endpoint: str) -> None:
-        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{asset.s3_bucket_name}/*{RELEASE_SET_SUFFIX}"
+        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{asset.s3_bucket_name}/*{naming.RELEASE_SET_SUFFIX}"
         allow(
             self.function.policy,
             "ReadReleaseSets",
             ["s3:GetObject"],
             [sets],
             wildcard="The release sets of earlier and later deployments must be readable in an update or a rollback; "
-            f"their keys are not known here. Nothing but release sets ends in {RELEASE_SET_SUFFIX}.",
+            f"their keys are not known here. Nothing but release sets ends in {naming.RELEASE_SET_SUFFIX}.",
         )
         # Every platform of the endpoint: when a release change is rolled back, the set before lies under another one.
-        allow_listing(self.function.policy, "FindArchives", artifacts=artifacts, prefixes=[f"endpoints/{endpoint}/"])
+        prefixes = [naming.archives_prefix(endpoint)]
+        allow_listing(self.function.policy, "FindArchives", artifacts=artifacts, prefixes=prefixes)
 
     def _allow_records(self, path: str) -> None:
         head, _, endpoint = path.strip("/").rpartition("/")
@@ -131,7 +131,6 @@ class Activation(Construct):
             )
 
 
-VERIFIED_TYPE = "Custom::VerifiedEndpoint"
 ANSWER_MINUTES = 60
 """The longest that CloudFormation waits (user guide: ServiceTimeout); the function gives up before."""
 
@@ -182,7 +181,7 @@ class Verification(Construct):
         resource = self.function.custom_resource(
             self,
             "Resource",
-            resource_type=VERIFIED_TYPE,
+            resource_type=naming.VERIFIED_TYPE,
             answer_minutes=ANSWER_MINUTES,
             properties={
                 "EndpointName": endpoint.endpoint_name,
@@ -205,7 +204,7 @@ class Verification(Construct):
 
     def _allow_reading(self, activation: Activation, *, manifest_prefix: str) -> None:
         policy, bucket = self.function.policy, activation.release_set.s3_bucket_name
-        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{bucket}/*{RELEASE_SET_SUFFIX}"
+        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{bucket}/*{naming.RELEASE_SET_SUFFIX}"
         allow(
             policy,
             "ReadReleaseSets",

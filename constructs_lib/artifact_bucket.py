@@ -15,7 +15,7 @@ from constructs import Construct
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.outputs import read_parameter, write_parameter
 from constructs_lib.permission import allow, arn, regional_service
-from tritonstack import aws_names, naming
+from tritonstack import naming
 from tritonstack.config import Environment
 from tritonstack.config.environment import CREATED
 
@@ -115,7 +115,7 @@ class BucketEmptying(Construct):
             resource = self.function.custom_resource(
                 self,
                 name,
-                resource_type="Custom::EmptiedBucket",
+                resource_type=naming.EMPTIED_TYPE,
                 properties={"Bucket": bucket.bucket_name},
                 after=[bucket_resource(bucket), *([key] if key else []), *([before] if before else [])],
             )
@@ -155,15 +155,10 @@ RETAINED = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 empty, and the next attempt makes another."""
 KEY_DELETION_DAYS = 7
 """Shortest waiting period that KMS allows before it deletes a key (``PendingWindowInDays``, 7 to 30)."""
-STAGING_PREFIX, STAGING_DAYS = "staging/", 7
+STAGING_DAYS = 7
 """Orders, waits and jobs, which a build removes itself. A build takes less than a day; the files of one that was cut
 off stay a week, for people to look at."""
 BuildLogOf = Literal["builds", "engines", "network", "load-tests"]
-
-
-def endpoint_log_name(endpoint_name: str) -> str:
-    """Log group of an endpoint's containers, from the endpoint's name at SageMaker."""
-    return f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}"
 
 
 class ArtifactBucket(Construct):
@@ -229,7 +224,7 @@ class ArtifactBucket(Construct):
                     noncurrent_version_expiration=cdk.Duration.days(settings.noncurrent_days),
                 ),
                 s3.LifecycleRule(
-                    id="expire-staging", prefix=STAGING_PREFIX, expiration=cdk.Duration.days(STAGING_DAYS)
+                    id="expire-staging", prefix=naming.STAGING, expiration=cdk.Duration.days(STAGING_DAYS)
                 ),
                 *(
                     s3.LifecycleRule(
@@ -386,4 +381,4 @@ def _log_groups(environment: Environment) -> list[str]:
         for of in get_args(BuildLogOf)
         if of != "load-tests" or environment.load_test is not None
     ]
-    return [*groups, endpoint_log_name(f"{name}-*")]
+    return [*groups, naming.endpoint_log_group(f"{name}-*")]

@@ -20,7 +20,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.config import Rollout, Scaling, Timeouts
 from tritonstack.config.rollout import fleet_limits
 from tritonstack.errors import nearest
-from tritonstack.naming import NAME_PATTERN, outputs_parameter
+from tritonstack.naming import NAME_PATTERN
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -183,7 +183,7 @@ def _records_of(path: str) -> tuple[str, str]:
     match = re.fullmatch(r"/tritonstack/([a-z0-9-]+)/([a-z0-9-]+)/", path)
     if match is None:
         raise ValueError(f"`release_records` is {path!r}; allowed: '/tritonstack/<environment>/<endpoint>/'")
-    return path, outputs_parameter(environment=match[1], stack=f"serving-{match[2]}")
+    return path, naming.outputs_parameter(environment=match[1], stack=naming.serving_part(match[2]))
 
 
 PROVISION_SECONDS = 3600

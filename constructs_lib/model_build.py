@@ -35,16 +35,16 @@ def allow_preparing(
 def _allow_archives(policy: iam.Policy, artifacts: ArtifactBucketReference) -> None:
     """Read and write by prefix. Committed objects cannot be deleted."""
     reasons = {
-        "staging/orders/": "An order is named after the request that made it.",
-        "staging/jobs/": "Each engine's job gets a folder of a new name, which the build removes.",
-        "endpoints/": "The archives of every endpoint of the environment, under the platform of each order.",
-        "manifests/": "A manifest, and files for clients, beside each archive of the environment.",
-        "inputs/": "The inputs of an archive are named after its digest, which the order names.",
-        "timing-caches/": "One file for each GPU model and TensorRT version that engines are built for.",
+        naming.ORDERS: "An order is named after the request that made it.",
+        naming.JOBS: "Each engine's job gets a folder of a new name, which the build removes.",
+        naming.ARCHIVES: "The archives of every endpoint of the environment, under the platform of each order.",
+        naming.MANIFESTS: "A manifest, and files for clients, beside each archive of the environment.",
+        naming.INPUTS: "The inputs of an archive are named after its digest, which the order names.",
+        naming.TIMING_CACHES: "One file for each GPU model and TensorRT version that engines are built for.",
     }
     patterns = {prefix: artifacts.objects_arn(f"{prefix}*") for prefix in reasons}
-    committed = [patterns[name] for name in ("endpoints/", "manifests/", "inputs/", "timing-caches/")]
-    jobs = patterns["staging/jobs/"]
+    committed = [patterns[name] for name in (naming.ARCHIVES, naming.MANIFESTS, naming.INPUTS, naming.TIMING_CACHES)]
+    jobs = patterns[naming.JOBS]
     allow(policy, "ReadFiles", ["s3:GetObject"], [*patterns.values()])
     allow(policy, "WriteFiles", ["s3:AbortMultipartUpload", "s3:PutObject"], [jobs, *committed])
     allow(policy, "RemoveJobs", ["s3:DeleteObject"], [jobs])
@@ -98,7 +98,7 @@ class EngineJobs:
     @classmethod
     def of(cls, scope: Construct, *, environment: str) -> EngineJobs:
         """The jobs of an environment in the account and region of the scope's stack."""
-        names = f"{environment}-engine-"
+        names = naming.engine_job_prefix(environment)
         group = arn(scope, "logs", "log-group", aws_names.PROCESSING_JOBS)
         return cls(
             names=names,
@@ -129,7 +129,6 @@ def allow_engine_jobs(policy: iam.Policy, *, environment: str, role_arn: str) ->
     )
 
 
-BUILD_SET_SUFFIX = ".build-set"
 """An ending of its own, so that a permission can name build sets in the staging bucket and nothing else there."""
 FINAL_STATUSES = ("SUCCEEDED", "FAILED", "FAULT", "STOPPED", "TIMED_OUT")
 """Statuses that a build ends in (API reference: Build)."""
@@ -212,18 +211,21 @@ class BuildSignals(Construct):
             policy,
             "ReadBuildSets",
             ["s3:GetObject"],
-            [f"arn:{cdk.Stack.of(self).partition}:s3:::{staging_bucket}/*{BUILD_SET_SUFFIX}"],
+            [f"arn:{cdk.Stack.of(self).partition}:s3:::{staging_bucket}/*{naming.BUILD_SET_SUFFIX}"],
             wildcard="The build sets of every endpoint and deployment; their keys are not known here. Nothing but "
-            f"build sets ends in {BUILD_SET_SUFFIX}.",
+            f"build sets ends in {naming.BUILD_SET_SUFFIX}.",
         )
-        allow_listing(policy, "FindArchives", artifacts=artifacts, prefixes=["endpoints/"])
-        kinds = (("WriteOrders", "order", ["s3:PutObject"]), ("KeepWaits", "wait", ["s3:GetObject", "s3:PutObject"]))
-        for sid, kind, actions in kinds:
+        allow_listing(policy, "FindArchives", artifacts=artifacts, prefixes=[naming.ARCHIVES])
+        kinds = (
+            ("WriteOrders", "order", naming.ORDERS, ["s3:PutObject"]),
+            ("KeepWaits", "wait", naming.WAITS, ["s3:GetObject", "s3:PutObject"]),
+        )
+        for sid, kind, prefix, actions in kinds:
             allow(
                 policy,
                 sid,
                 actions,
-                [artifacts.objects_arn(f"staging/{kind}s/*")],
+                [artifacts.objects_arn(f"{prefix}*")],
                 wildcard=f"One {kind} for each deployment that lacks archives, named after the request that made it; "
                 "no build and no other function writes there.",
             )
@@ -281,7 +283,7 @@ class BuildWait(Construct):
         """
         super().__init__(scope, construct_id)
         digits = hashlib.sha256(build_set.encode()).hexdigest()[:12]
-        asset = text_asset(self, "BuildSet", build_set, suffix=BUILD_SET_SUFFIX)
+        asset = text_asset(self, "BuildSet", build_set, suffix=naming.BUILD_SET_SUFFIX)
         function_arn = read_parameter(
             self, "FunctionArn", name=naming.builds_parameter(environment=environment, value="function-arn")
         )
@@ -292,7 +294,7 @@ class BuildWait(Construct):
         builds = cdk.CustomResource(
             self,
             "Start",
-            resource_type="Custom::ModelBuilds",
+            resource_type=naming.BUILDS_TYPE,
             service_token=function_arn,
             removal_policy=cdk.RemovalPolicy.RETAIN,
             service_timeout=cdk.Duration.minutes(ANSWER_MINUTES),

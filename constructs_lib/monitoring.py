@@ -13,7 +13,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucketReference, endpoint_log_name
+from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.handler_function import HandlerFunction, allow_event_rules, event_queue
 from constructs_lib.permission import allow, allow_each, arn, delivery_policy
 from constructs_lib.triton_model import ExecutionRole
@@ -58,7 +58,7 @@ class EndpointLog(Construct):
             tags: key → value; CloudFormation does not tag a group that a function creates.
         """
         super().__init__(scope, construct_id)
-        name = endpoint_log_name(endpoint_name)
+        name = naming.endpoint_log_group(endpoint_name)
         self.function = HandlerFunction(
             self,
             "Handler",
@@ -96,7 +96,7 @@ class EndpointLog(Construct):
         self.resource = self.function.custom_resource(
             self,
             "Group",
-            resource_type="Custom::EndpointLogGroup",
+            resource_type=naming.LOG_GROUP_TYPE,
             properties={
                 "LogGroupName": name,
                 "LogGroupArn": group,
@@ -350,7 +350,11 @@ class AtMaximumEvents(Construct):
                     "detail": {
                         "serviceNamespace": ["sagemaker"],
                         "scalableDimension": [aws_names.VARIANT_INSTANCE_COUNT],
-                        "resourceId": [f"endpoint/{each.endpoint_name}/variant/{each.settings.variant_name}"],
+                        "resourceId": [
+                            naming.scalable_variant(
+                                endpoint_name=each.endpoint_name, variant=each.settings.variant_name
+                            )
+                        ],
                         "scaledToMax": [True],
                     },
                 },

@@ -192,9 +192,6 @@ def tag_all(scope: IConstruct, tags: Mapping[str, str]) -> None:
         cdk.Tags.of(scope).add(key, tags[key], include_resource_types=["aws:cdk:stack"])
 
 
-JOBS = "staging/jobs/"
-
-
 @dataclass(frozen=True, kw_only=True)
 class JoinedNetwork:
     """The part of a VPC that machines of SageMaker or CodeBuild join.
@@ -244,16 +241,16 @@ def allow_jobs(policy: iam.Policy, actions: Sequence[str], *, artifacts: Artifac
 
     ``actions``: on objects, as its service asks for them.
     """
-    jobs = artifacts.objects_arn(f"{JOBS}*")
+    jobs = artifacts.objects_arn(f"{naming.JOBS}*")
     allow(
         policy,
         "ReadAndWriteJobs",
         actions,
         [jobs],
-        wildcard=f"Each build makes folders of new names below {JOBS} for the jobs of its engines; nothing else lies "
-        "there, and what does is removed after the build.",
+        wildcard=f"Each build makes folders of new names below {naming.JOBS} for the jobs of its engines; nothing else "
+        "lies there, and what does is removed after the build.",
     )
-    allow_listing(policy, "ListJobs", artifacts=artifacts, prefixes=[JOBS])
+    allow_listing(policy, "ListJobs", artifacts=artifacts, prefixes=[naming.JOBS])
 
 
 def allow_passing(policy: iam.Policy, sid: str, *, role_arn: str) -> None:

@@ -14,11 +14,10 @@ from constructs import Construct, IDependable
 
 from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow, arn
-from tritonstack import aws_names
+from tritonstack import aws_names, naming
 from tritonstack.config import Scaling
 from tritonstack.errors import InputError, Problem
 
-BEFORE_TYPE, SETTLED_TYPE, AFTER_TYPE = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
 NAMESPACE = "sagemaker"
 PREDEFINED = {
     "invocations_per_instance": aws_names.PREDEFINED_INVOCATIONS_PER_INSTANCE,
@@ -183,8 +182,8 @@ class ScalingSteps(Construct):
         self._allow_alarms()
         self._allow_validation()
         self._properties = {"Scaling": wanted, **config}
-        self.before = self._resource("Before", BEFORE_TYPE)
-        self._settled = self._resource("Settled", SETTLED_TYPE, after=(self.before,))
+        self.before = self._resource("Before", naming.SCALING_BEFORE_TYPE)
+        self._settled = self._resource("Settled", naming.SCALING_SETTLED_TYPE, after=(self.before,))
         names = [f"InitialInstanceCount{number or ''}" for number in range(len(variants))]
         self.instance_counts: list[int | float] = [cdk.Token.as_number(self.before.get_att(name)) for name in names]
         self.routing: cdk.IResolvable = self.before.get_att("TrafficRouting")
@@ -200,7 +199,7 @@ class ScalingSteps(Construct):
                 scope,
                 "Target",
                 service_namespace=NAMESPACE,
-                resource_id=f"endpoint/{variant.endpoint_name}/variant/{variant.variant_name}",
+                resource_id=naming.scalable_variant(endpoint_name=variant.endpoint_name, variant=variant.variant_name),
                 scalable_dimension=aws_names.VARIANT_INSTANCE_COUNT,
                 min_capacity=variant.scaling.minimum,
                 max_capacity=variant.scaling.maximum,
@@ -220,7 +219,7 @@ class ScalingSteps(Construct):
                 )
                 policy.add_property_override("TargetTrackingScalingPolicyConfiguration", configuration)
                 made.append(policy)
-        self.after = self._resource("After", AFTER_TYPE, after=made)
+        self.after = self._resource("After", naming.SCALING_AFTER_TYPE, after=made)
 
     def _resource(
         self, construct_id: str, resource_type: str, *, after: tuple[IDependable, ...] | list[IDependable] = ()
@@ -309,7 +308,8 @@ class ScalingSteps(Construct):
 
     def _allow_alarms(self) -> None:
         """Target tracking creates its alarms with the permissions of the principal that puts the policy."""
-        alarms = arn(self, "cloudwatch", "alarm", f"TargetTracking-endpoint/{self._endpoint}/variant/*")
+        variants = naming.scalable_variant(endpoint_name=self._endpoint, variant="*")
+        alarms = arn(self, "cloudwatch", "alarm", f"TargetTracking-{variants}")
         allow(
             self.function.policy,
             "TrackTargets",

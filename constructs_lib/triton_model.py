@@ -23,7 +23,7 @@ from constructs_lib.permission import (
     asset_repository_name,
     service_principal,
 )
-from tritonstack import aws_names, naming
+from tritonstack import naming
 from tritonstack.config.execution_role import permissions
 from tritonstack.config.fields import ECR_URI
 
@@ -164,7 +164,7 @@ class ExecutionRole(Construct):
             prefix=archive_prefix,
             key=artifacts.key_arns or None,
             repositories=[image.repository_arn(partition=cdk.Stack.of(self).partition)],
-            log_group=arn(self, "logs", "log-group", f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}"),
+            log_group=arn(self, "logs", "log-group", naming.endpoint_log_group(endpoint_name)),
             endpoint=endpoint_name,
         )
         allow_each(self.policy, needed)

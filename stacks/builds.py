@@ -25,7 +25,6 @@ from constructs_lib.codebuild_project import (
 from constructs_lib.model_build import BuildSignals, EngineJobs, allow_engine_builds, allow_engine_jobs, allow_preparing
 from constructs_lib.outputs import publish_outputs, write_parameter
 from constructs_lib.permission import (
-    JOBS,
     BuildNetwork,
     acknowledge_nameless,
     allow,
@@ -197,7 +196,7 @@ class BuildsStack(cdk.Stack):
             artifacts=codebuild.CfnProject.ArtifactsProperty(
                 type="S3",
                 location=artifacts.bucket_name,
-                path=JOBS.rstrip("/"),
+                path=naming.JOBS.rstrip("/"),
                 name="output",
                 namespace_type="NONE",
                 packaging="NONE",
@@ -211,7 +210,7 @@ class BuildsStack(cdk.Stack):
             ),
             source=codebuild.CfnProject.SourceProperty(
                 type="S3",
-                location=f"{artifacts.bucket_name}/{JOBS}",
+                location=f"{artifacts.bucket_name}/{naming.JOBS}",
                 build_spec=json.dumps(ENGINE_BUILDSPEC, indent=1),
             ),
             service_role=role.role_arn,

@@ -121,7 +121,7 @@ class LoadTestStack(cdk.Stack):
         why = "The release records of the tested endpoints, which come and go with models; none is written."
         records = [parameter_arn(self, f"tritonstack/{environment}/{each}/*") for each in names]
         bucket = naming.artifact_parameter(environment=environment, value="bucket-name")
-        modes = [naming.outputs_parameter(environment=environment, stack=f"serving-{each}") for each in names]
+        modes = [naming.outputs_parameter(environment=environment, stack=naming.serving_part(each)) for each in names]
         read = [*records, *(parameter_arn(self, each) for each in (bucket, *modes))]
         allow(policy, "ReadRecords", ["ssm:GetParameter"], read, wildcard=why)
         every = [parameter_arn(self, f"tritonstack/{environment}/*")]
@@ -130,7 +130,7 @@ class LoadTestStack(cdk.Stack):
             "A test has a folder of its own, a manifest is named after its archive's digest; both come after the "
             "deployment that made this role."
         )
-        prefixes = [f"manifests/{each}/" for each in names]
+        prefixes = [naming.manifests_prefix(each) for each in names]
         tests = [self._artifacts.objects_arn(f"{TESTS}*")]
         manifests = [self._artifacts.objects_arn(f"{prefix}*") for prefix in prefixes]
         allow(policy, "KeepTests", ["s3:GetObject", "s3:PutObject"], tests, wildcard=why)
@@ -267,7 +267,7 @@ class LoadTestStack(cdk.Stack):
         allow_passing(policy, "PassItself", role_arn=role.role_arn)
         groups = {
             "WriteJobLog": aws_names.RECOMMENDATION_JOBS,
-            "WriteEndpointLogs": f"{aws_names.ENDPOINT_LOG_GROUPS}{self._job_names}",
+            "WriteEndpointLogs": naming.endpoint_log_group(self._job_names),
         }
         for sid, name in groups.items():
             group = arn(self, "logs", "log-group", name)

@@ -139,11 +139,14 @@ def allow_verifying(
     _allow_endpoints(policy, environment=environment, endpoints=endpoints)
     stack = cdk.Stack.of(policy)
     reasons = {
-        artifacts.objects_arn("manifests/*"): "The manifests of every archive of the environment, and the files for "
-        "clients beside them.",
-        artifacts.objects_arn("endpoints/*"): "Whether the archive that a record names is there; archives come and go.",
+        artifacts.objects_arn(
+            f"{naming.MANIFESTS}*"
+        ): "The manifests of every archive of the environment, and the files for clients beside them.",
+        artifacts.objects_arn(
+            f"{naming.ARCHIVES}*"
+        ): "Whether the archive that a record names is there; archives come and go.",
     }
-    sets = f"arn:{stack.partition}:s3:::{staging_bucket_name(stack)}/*.release-set"
+    sets = f"arn:{stack.partition}:s3:::{staging_bucket_name(stack)}/*{naming.RELEASE_SET_SUFFIX}"
     allow(policy, "ReadManifests", ["s3:GetObject"], list(reasons))
     allow(policy, "ReadReleaseSets", ["s3:GetObject"], [sets])
     reasons[sets] = (
@@ -151,13 +154,16 @@ def allow_verifying(
     )
     for pattern, reason in reasons.items():
         acknowledge_wildcard(policy, resource=pattern, reason=reason)
-    allow_listing(policy, "ListArchives", artifacts=artifacts, prefixes=["endpoints/", "manifests/"])
+    allow_listing(policy, "ListArchives", artifacts=artifacts, prefixes=[naming.ARCHIVES, naming.MANIFESTS])
     allow_key_through_s3(policy, "DecryptManifests", ["kms:Decrypt"], artifacts=artifacts)
 
 
 def _allow_endpoints(policy: iam.Policy, *, environment: str, endpoints: Sequence[str]) -> None:
     arns = endpoint_arns(policy, environment, endpoints)
-    stacks = [arn(policy, "cloudformation", "stack", f"{environment}-serving-{endpoint}/*") for endpoint in endpoints]
+    stacks = [
+        arn(policy, "cloudformation", "stack", f"{naming.serving_stack(environment=environment, endpoint=each)}/*")
+        for each in endpoints
+    ]
     allow(policy, "SendSampleRequests", ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"], arns)
     allow(
         policy,
@@ -203,7 +209,7 @@ def allow_recommender(
     """Allow running the state machine that tests single-model endpoints. ``endpoints``: their names in settings."""
     allow(policy, "DescribeEndpoints", ["sagemaker:DescribeEndpoint"], endpoint_arns(policy, environment, endpoints))
     allow_describing_models(policy)
-    prefixes = [f"manifests/{each}/" for each in endpoints]
+    prefixes = [naming.manifests_prefix(each) for each in endpoints]
     allow(
         policy,
         "ReadManifests",

@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.activation import Activation, Verification
-from constructs_lib.artifact_bucket import ArtifactBucketReference, endpoint_log_name
+from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.endpoint import Endpoint, Fleet, ProductionVariant
 from constructs_lib.monitoring import EndpointLog, capture_data
 from constructs_lib.outputs import publish_outputs
@@ -235,13 +235,15 @@ class ServingStack(cdk.Stack):
             "manifest_prefix": naming.manifest_prefix(endpoint=endpoint.name, platform=platform),
             "model_data_url": self.endpoint.variants[0].model.data_url,
             "execution_role_arn": self.role.role_arn,
-            "log_group": endpoint_log_name(self.endpoint.endpoint_name),
+            "log_group": naming.endpoint_log_group(self.endpoint.endpoint_name),
             "release_records": naming.release_parameter(environment=name, endpoint=endpoint.name, model=""),
             "builds_on_deploy": builds,
         }
         if endpoint.variants:
             outputs["variants"] = {each.variants[0].name: each.variant_name for each in endpoint.fleets}
-        publish_outputs(self, environment=environment, kind="serving", outputs=outputs, name=f"serving-{endpoint.name}")
+        publish_outputs(
+            self, environment=environment, kind="serving", outputs=outputs, name=naming.serving_part(endpoint.name)
+        )
 
 
 def model_data(endpoint: EndpointSettings, *, release_set: Mapping[str, str]) -> MultiModelData | SingleModelData:

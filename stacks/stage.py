@@ -72,7 +72,7 @@ class EnvironmentStage(cdk.Stage):
         for endpoint in environment.endpoints:
             stack = ServingStack(
                 self,
-                f"serving-{endpoint.name}",
+                naming.serving_part(endpoint.name),
                 environment=environment,
                 endpoint=endpoint,
                 release_set=release_sets[endpoint.name],

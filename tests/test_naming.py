@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tritonstack import naming
 from tritonstack.naming import NAME_PATTERN, ArchiveName, Platform
+from tritonstack.paths import REPOSITORY
 
 names = st.from_regex(NAME_PATTERN.replace("$", r"\Z"))
 digests = st.from_regex(r"\A[0-9a-f]{16}\Z")
@@ -40,6 +41,31 @@ def test_any_text_is_an_archive_s_name_or_is_not(text: str) -> None:
 )  # fmt: skip
 def test_what_is_nearly_an_archive_s_name_is_none(text: str) -> None:
     assert ArchiveName.parse(text) is None
+
+
+OWNED = {
+    "a key root of the bucket": r"[\"'](endpoints|manifests|inputs|staging|timing-caches)/",
+    "the name of a serving stack": r"serving-\{",
+    "the digest's pattern": r"\[0-9a-f\]\{(\{\{DIGEST_LENGTH\}\}|16)\}",
+    "a variant's resource id": r"endpoint/\{[^}]*\}/variant/",
+    "a type of custom resource": r"[\"']Custom::[A-Z]\w+[\"']",
+    "the end of a set's key": r"\.(release|build)-set",
+    "an endpoint's log group": r"ENDPOINT_LOG_GROUPS\}",
+    "the prefix of engine jobs": r"\}-engine-",
+}
+ROUTE = ("tritonstack_local/runtime/deployed.py", "a key root of the bucket")
+"""An address of the local AWS that begins as a key does."""
+
+
+def test_names_that_several_parts_spell_alike_are_spelt_in_naming_alone() -> None:
+    """Functions cannot import it: ``tests/test_aws_names.py`` and their own tests hold their copies."""
+    spelt = []
+    for top in ("app.py", "stacks", "constructs_lib", "tritonstack", "tritonstack_local", "tritonstack_capacity"):
+        for path in [REPOSITORY / top] if top.endswith(".py") else sorted((REPOSITORY / top).rglob("*.py")):
+            name, text = path.relative_to(REPOSITORY).as_posix(), path.read_text()
+            found = [what for what, pattern in OWNED.items() if re.search(pattern, text) and (name, what) != ROUTE]
+            spelt += [f"{name}: {what}" for what in found if name != "tritonstack/naming.py"]
+    assert spelt == []
 
 
 def test_keys_and_parameters_are_spelt_as_documented() -> None:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tritonstack.aws_names import ENDPOINT_LOG_GROUPS
+
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 """Environments, endpoints and models: no dot, so that ``bert.*.tar.gz`` never covers ``bert-large``."""
 
@@ -28,10 +30,24 @@ PARAMETERS = "/tritonstack/"
 FUNCTION_LOGS = "/aws/lambda/"
 """Where the console and most people look for a function's log group; Lambda's own groups lie there, too."""
 DIGEST_LENGTH = 16
+DIGEST_PATTERN = rf"[0-9a-f]{{{DIGEST_LENGTH}}}"
+ARCHIVES, MANIFESTS, INPUTS, TIMING_CACHES = "endpoints/", "manifests/", "inputs/", "timing-caches/"
+"""Roots of the bucket's keys that stay: archives by endpoint, their manifests, the inputs of digests, tactics."""
+STAGING = "staging/"
+ORDERS, WAITS, JOBS = f"{STAGING}orders/", f"{STAGING}waits/", f"{STAGING}jobs/"
+"""Roots of the keys that builds remove: orders, who waits for each, and engines' jobs."""
+RELEASE_SET_SUFFIX, BUILD_SET_SUFFIX = ".release-set", ".build-set"
+"""Ends of the keys of assets that functions read, so that a permission covers no other asset."""
+PUBLISHED_TYPE, RECORDS_TYPE = "Custom::PublishedArchives", "Custom::ReleaseRecords"
+VERIFIED_TYPE = "Custom::VerifiedEndpoint"
+SCALING_BEFORE_TYPE, SCALING_SETTLED_TYPE = "Custom::ScalingBefore", "Custom::ScalingSettled"
+SCALING_AFTER_TYPE = "Custom::ScalingAfter"
+LOG_GROUP_TYPE, BUILDS_TYPE, EMPTIED_TYPE = "Custom::EndpointLogGroup", "Custom::ModelBuilds", "Custom::EmptiedBucket"
+"""Types of the custom resources."""
 SHORT_NAME = 12
 """Of an environment's name, so much stands in the names of jobs: a job's own name must stay below forty characters,
 for what it makes is named after it and cut there (API reference: CreateInferenceRecommendationsJob)."""
-_ARCHIVE = re.compile(r"(?P<model>[a-z0-9]([a-z0-9-]*[a-z0-9])?)\.(?P<digest>[0-9a-f]{16})\.tar\.gz")
+_ARCHIVE = re.compile(r"(?P<model>[a-z0-9]([a-z0-9-]*[a-z0-9])?)\.(?P<digest>" + DIGEST_PATTERN + r")\.tar\.gz")
 _PREFIX = re.compile(r"([A-Za-z0-9_.=+@()-]+/)+")
 
 
@@ -78,9 +94,19 @@ def key_prefix(text: str) -> str:
     return prefix
 
 
+def archives_prefix(endpoint: str) -> str:
+    """Where an endpoint's archives for every platform lie, with a trailing slash."""
+    return f"{ARCHIVES}{endpoint}/"
+
+
+def manifests_prefix(endpoint: str) -> str:
+    """Where the manifests of an endpoint's archives for every platform lie, with a trailing slash."""
+    return f"{MANIFESTS}{endpoint}/"
+
+
 def platform_prefix(*, endpoint: str, platform: Platform) -> str:
     """Where an endpoint's archives for one platform lie, with a trailing slash: the endpoint's ``ModelDataUrl``."""
-    return f"endpoints/{endpoint}/{platform}/"
+    return f"{archives_prefix(endpoint)}{platform}/"
 
 
 def archive_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> str:
@@ -90,7 +116,7 @@ def archive_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> s
 
 def manifest_prefix(*, endpoint: str, platform: Platform) -> str:
     """Where the manifests of an endpoint's archives for one platform lie, with a trailing slash."""
-    return f"manifests/{endpoint}/{platform}/"
+    return f"{manifests_prefix(endpoint)}{platform}/"
 
 
 def manifest_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> str:
@@ -100,7 +126,7 @@ def manifest_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> 
 
 def inputs_key(*, digest: str) -> str:
     """The key of the inputs that a digest covers, kept so that it can be built for a later platform."""
-    return f"inputs/{digest}.tar.gz"
+    return f"{INPUTS}{digest}.tar.gz"
 
 
 def parameter_prefix(environment: str) -> str:
@@ -188,6 +214,16 @@ def stack_name(*, environment: str, part: str) -> str:
     return f"{environment}-{part}"
 
 
+def serving_stack(*, environment: str, endpoint: str) -> str:
+    """The name of an endpoint's stack in CloudFormation."""
+    return stack_name(environment=environment, part=serving_part(endpoint))
+
+
+def stack_path(*, environment: str, part: str) -> str:
+    """What the CDK command line calls an environment's stack: ``cdk deploy prod/serving-digits``."""
+    return f"{environment}/{part}"
+
+
 def serving_part(endpoint: str) -> str:
     """The id of an endpoint's stack in its stage."""
     return f"{SERVING_PREFIX}{endpoint}"
@@ -211,12 +247,12 @@ def outputs_parameter(*, environment: str, stack: str = "") -> str:
 
 def order_key(*, order: str) -> str:
     """The key of an order: the archives that one build of the environment makes."""
-    return f"staging/orders/{order}.json"
+    return f"{ORDERS}{order}.json"
 
 
 def job_prefix(*, run: str) -> str:
     """Where one engine's job and its output lie between the phases of a build, with a trailing slash."""
-    return f"staging/jobs/{run}/"
+    return f"{JOBS}{run}/"
 
 
 def captured_prefix(*, endpoint: str) -> str:
@@ -226,7 +262,7 @@ def captured_prefix(*, endpoint: str) -> str:
 
 def timing_cache_key(*, gpu: str, tensorrt: str) -> str:
     """The key of the tactics that TensorRT measured: they are of one GPU model and one TensorRT version."""
-    return f"timing-caches/{gpu.lower()}/{tensorrt}/timing.cache"
+    return f"{TIMING_CACHES}{gpu.lower()}/{tensorrt}/timing.cache"
 
 
 def endpoint_name(*, environment: str, endpoint: str) -> str:
@@ -237,6 +273,21 @@ def endpoint_name(*, environment: str, endpoint: str) -> str:
 def dashboard(environment: str, *, part: int = 1) -> str:
     """The name of an environment's dashboard, or of a later one where it has several."""
     return f"tritonstack-{environment}" + (f"-{part}" if part > 1 else "")
+
+
+def endpoint_log_group(endpoint_name: str) -> str:
+    """The log group of an endpoint's containers, which SageMaker makes; ``endpoint_name``: its name at SageMaker."""
+    return f"{ENDPOINT_LOG_GROUPS}{endpoint_name}"
+
+
+def scalable_variant(*, endpoint_name: str, variant: str) -> str:
+    """The ResourceId of a variant at Application Auto Scaling (API reference: RegisterScalableTarget)."""
+    return f"endpoint/{endpoint_name}/variant/{variant}"
+
+
+def engine_job_prefix(environment: str) -> str:
+    """Prefix of the names of an environment's engine jobs at SageMaker."""
+    return f"{environment}-engine-"
 
 
 def variant_name(*, instance_type: str, name: str | None = None) -> str:

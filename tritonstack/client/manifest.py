@@ -22,7 +22,7 @@ from tritonstack.client.errors import ClientFileError
 from tritonstack.client.releases import Release
 from tritonstack.errors import Problem
 from tritonstack.foreign_text import parse_json
-from tritonstack.naming import artifact_parameter
+from tritonstack.naming import artifact_parameter, manifests_prefix
 from tritonstack.paths import HOME_VARIABLE, write_bytes
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -236,7 +236,7 @@ class ManifestReader:
         """The manifest, its bucket, and the prefix of its client files. Raises _UNREADABLE."""
         name = artifact_parameter(environment=self._environment, value="bucket-name")
         bucket = self._ssm().get_parameter(Name=name)["Parameter"]["Value"]
-        prefix = f"manifests/{release.endpoint}/"
+        prefix = manifests_prefix(release.endpoint)
         pages = self._s3().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
         platforms = [common["Prefix"] for page in pages for common in page.get("CommonPrefixes", ())]
         for platform in sorted(platforms, reverse=True):

@@ -16,7 +16,15 @@ from tritonstack.aws_session import DENIED_CODES, code_of
 from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.foreign_text import parse_json
-from tritonstack.naming import NAME_PATTERN, ArchiveName, outputs_parameter, parameter_prefix, release_parameter
+from tritonstack.naming import (
+    NAME_PATTERN,
+    ArchiveName,
+    outputs_parameter,
+    parameter_prefix,
+    release_parameter,
+    serving_part,
+    stack_path,
+)
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -275,8 +283,9 @@ class ReleaseRecords:
         return variants[name]
 
     def _read(self, endpoint: str) -> Serving:
-        name = outputs_parameter(environment=self._environment, stack=f"serving-{endpoint}")
-        deploy = f"cdk deploy '{self._environment}/serving-{endpoint}'"
+        part = serving_part(endpoint)
+        name = outputs_parameter(environment=self._environment, stack=part)
+        deploy = f"cdk deploy '{stack_path(environment=self._environment, part=part)}'"
         try:
             value = str(self._ssm().get_parameter(Name=name)["Parameter"]["Value"])
         except (ClientError, BotoCoreError) as error:

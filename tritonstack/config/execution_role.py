@@ -110,7 +110,7 @@ def required_permissions(
         prefix=naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform),
         key=key,
         repositories=[repository_arn],
-        log_group=arn("logs", "log-group", f"{aws_names.ENDPOINT_LOG_GROUPS}{at_sagemaker}"),
+        log_group=arn("logs", "log-group", naming.endpoint_log_group(at_sagemaker)),
         endpoint=at_sagemaker,
     )
     network = environment.joined_network

@@ -30,7 +30,6 @@ from tritonstack.review.snapshot import EnvironmentSnapshot, stack_of
 GONE = ("ValidationException",)
 """Error code of SageMaker for an endpoint or a config that does not exist."""
 KEPT = frozenset({"Retain", "RetainExceptOnCreate"})
-EMPTIED = "Custom::EmptiedBucket"
 """The custom resource that empties and deletes a bucket with its stack, where ``artifacts.retain`` is false."""
 
 
@@ -175,7 +174,11 @@ def _left(calls: ReadOnlyCalls, stack: DeployedStack, why: str, *, region: str, 
             for name, identifier in sorted(resources.items())
             if template[name].get("DeletionPolicy") in KEPT
         )
-        buckets = (each.get("Properties", {}).get("Bucket") for each in template.values() if each["Type"] == EMPTIED)
+        buckets = (
+            each.get("Properties", {}).get("Bucket")
+            for each in template.values()
+            if each["Type"] == naming.EMPTIED_TYPE
+        )
         emptied = tuple(resources.get(each["Ref"]) or str(each["Ref"]) for each in buckets if isinstance(each, dict))
     return LeftStack(
         stack=stack,

@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session, code_of, stack_value
 from tritonstack.errors import WorkFailedError
-from tritonstack.naming import ArchiveName, Platform, archive_key, artifact_parameter, manifest_key
+from tritonstack.naming import ARCHIVES, ArchiveName, Platform, archive_key, artifact_parameter, manifest_key
 
 if TYPE_CHECKING:
     from tritonstack.models.manifest import Manifest
@@ -164,7 +164,7 @@ class ArtifactBucket:
 
     def archives(self) -> Iterator[StoredArchive]:
         """Every archive; the GPU of its place is in lower case, as in keys."""
-        for row in self.keys("endpoints/"):
+        for row in self.keys(ARCHIVES):
             parts = str(row["Key"]).split("/")
             name = ArchiveName.parse(parts[-1])
             if name is not None and len(parts) == 4:

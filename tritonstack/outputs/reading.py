@@ -13,7 +13,7 @@ from rich.table import Table
 from tritonstack.aws_session import Session, parameters_below
 from tritonstack.config import Environment
 from tritonstack.errors import Problem, refuse
-from tritonstack.naming import DIGEST_LENGTH, ArchiveName, outputs_parameter
+from tritonstack.naming import DIGEST_LENGTH, DIGEST_PATTERN, ArchiveName, outputs_parameter, serving_part
 from tritonstack.outputs.contract import CONTRACT, KINDS, MINOR, PARAMETER, OutputsDocument
 
 
@@ -42,7 +42,7 @@ def read_outputs(session: Session, settings: Environment) -> OutputsDocument:
         )
         for each in serving
         for model, digest in sorted(releases[each["endpoint"]].items())
-        if not re.fullmatch(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", digest)
+        if not re.fullmatch(DIGEST_PATTERN, digest)
     ]
     refuse(problems)
     return _document(stacks, releases)
@@ -60,7 +60,7 @@ def _missing(settings: Environment, *, known: set[str], stacks: Mapping[str, Any
             advice=f"cdk deploy '{name}/*' (tritonstack local deploy -e {name}), or check AWS_PROFILE, AWS_REGION",
         )
         return
-    expected = {"artifacts", *(f"serving-{each.name}" for each in settings.endpoints)}
+    expected = {"artifacts", *(serving_part(each.name) for each in settings.endpoints)}
     if settings.network is not None:
         expected.add("network")
     if settings.watched:
@@ -174,7 +174,7 @@ def _endpoint(outputs: Mapping[str, Any], releases: Mapping[str, str], *, alarms
         model: {"parameter": records + model, "digest": digest, "archive": str(ArchiveName(model=model, digest=digest))}
         for model, digest in sorted(releases.items())
     }
-    return _part(values, stack=f"serving-{outputs['endpoint']}")
+    return _part(values, stack=serving_part(outputs["endpoint"]))
 
 
 def _part(outputs: Mapping[str, Any], *, stack: str | None = None) -> dict[str, Any]:

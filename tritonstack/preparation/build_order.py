@@ -15,7 +15,7 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.foreign_text import parse_json
 from tritonstack.models.recipe import Dependency, Size, Weights
 from tritonstack.models.source import BuildChoice
-from tritonstack.naming import DIGEST_LENGTH, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
+from tritonstack.naming import DIGEST_PATTERN, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
 from tritonstack.served import Served
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 _Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-DIGEST = rf"[0-9a-f]{{{DIGEST_LENGTH}}}"
 
 
 # Synthesis writes the build set, everything that an endpoint will serve. An order has the same form and only the
@@ -36,7 +35,7 @@ class OrderedArchive(_Part):
     """One archive of an order."""
 
     model: _Name  # the archive's name
-    digest: Annotated[str, Field(pattern=rf"^{DIGEST}$")]  # 16 hexadecimal digits
+    digest: Annotated[str, Field(pattern=rf"^{DIGEST_PATTERN}$")]  # 16 hexadecimal digits
     # what its bytes depend on in addition to its inputs; None where only its manifest has it (a recorded digest of
     # other sources than those of this commit)
     dependency: Dependency | None = None

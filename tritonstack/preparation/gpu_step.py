@@ -21,7 +21,7 @@ from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.inputs import sha256_of
 from tritonstack.models.programs import Report
 from tritonstack.models.source import files_below
-from tritonstack.naming import timing_cache_key
+from tritonstack.naming import engine_job_prefix, timing_cache_key
 
 RESULT = "result.json"
 
@@ -172,7 +172,7 @@ class EngineRunner(Protocol):
 def run_name(*, environment: str, model: str) -> str:
     """A name for one run, no other run's: ``<environment>-engine-<model>-<8 hexadecimal digits>``."""
     unique = secrets.token_hex(4)
-    return f"{environment}-engine-{model}"[: LONGEST_NAME - len(unique) - 1].rstrip("-") + f"-{unique}"
+    return f"{engine_job_prefix(environment)}{model}"[: LONGEST_NAME - len(unique) - 1].rstrip("-") + f"-{unique}"
 
 
 # A cache only saves time: a failure of it, or of fetching and storing it, is reported and fails no build.

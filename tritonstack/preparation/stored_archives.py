@@ -27,9 +27,9 @@ from tritonstack.models.manifest import Manifest
 from tritonstack.models.publish import stored_manifest
 from tritonstack.models.recipe import Size, Weights
 from tritonstack.models.source import ArchiveSource, BuildChoice
-from tritonstack.naming import NAME_PATTERN, ArchiveName, inputs_key, release_parameter
+from tritonstack.naming import DIGEST_PATTERN, NAME_PATTERN, ArchiveName, inputs_key, release_parameter
 from tritonstack.paths import setup_command
-from tritonstack.preparation.build_order import DIGEST, Order, OrderedArchive, build_set
+from tritonstack.preparation.build_order import Order, OrderedArchive, build_set
 from tritonstack.served import Served
 from tritonstack.unpacking import UnsafeArchiveError, unpack
 
@@ -224,5 +224,5 @@ def recorded_digests(session: Session, *, environment: str, endpoint: str) -> di
     return {
         model: digest
         for model, digest in parameters_below(session, folder).items()
-        if re.search(NAME_PATTERN, model) and re.fullmatch(DIGEST, digest)
+        if re.search(NAME_PATTERN, model) and re.fullmatch(DIGEST_PATTERN, digest)
     }

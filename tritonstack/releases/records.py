@@ -135,7 +135,6 @@ def _note(text: str, *, digest: str) -> dict[str, str]:
 
 
 SCHEMA = 1
-RECORDS_TYPE, VERIFIED_TYPE = "Custom::ReleaseRecords", "Custom::VerifiedEndpoint"
 MODEL_TYPE, TARGET_TYPE = "AWS::SageMaker::Model", "AWS::ApplicationAutoScaling::ScalableTarget"
 
 
@@ -162,18 +161,13 @@ class DeployedSet:
         return self.status.endswith("_IN_PROGRESS")
 
 
-def stack_name(*, environment: str, endpoint: str) -> str:
-    """The serving stack of an endpoint."""
-    return naming.stack_name(environment=environment, part=naming.serving_part(endpoint))
-
-
 def deployed_set(session: Session, *, environment: str, endpoint: str) -> DeployedSet | None:
     """What is deployed of an endpoint, or None where it has no stack, or one that serves nothing.
 
     A release set that is gone from the bootstrap bucket is no error here: what else the stack has is enough for most.
     Raises :class:`WorkFailedError` where AWS refuses, or the stack is none of ours.
     """
-    stack = stack_name(environment=environment, endpoint=endpoint)
+    stack = naming.serving_stack(environment=environment, endpoint=endpoint)
     cloudformation = session.client("cloudformation")
     try:
         status = cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"]
@@ -186,12 +180,12 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         return None
     try:
         resources = (parse_json(template) if isinstance(template, str) else template)["Resources"]
-        records = _only(resources, RECORDS_TYPE)
+        records = _only(resources, naming.RECORDS_TYPE)
         bucket, key, prefix = (records[name] for name in ("ReleaseSetBucket", "ReleaseSetKey", "ArchivePrefix"))
         release, _, gpu = prefix.rstrip("/").rpartition("/")[2].partition("-")
         modes = [each["Properties"]["PrimaryContainer"].get("Mode") for each in _of_type(resources, MODEL_TYPE)]
         multi_model = modes[0] == "MultiModel"
-        variants = parse_json(_only(resources, VERIFIED_TYPE).get("Variants", "{}"))
+        variants = parse_json(_only(resources, naming.VERIFIED_TYPE).get("Variants", "{}"))
         targets = [each["Properties"] for each in _of_type(resources, TARGET_TYPE)]
         scaled = tuple((each["MinCapacity"], each["MaxCapacity"]) for each in targets)
     except (LookupError, AttributeError, TypeError, ValueError) as error:

@@ -12,7 +12,15 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.programs import Report
-from tritonstack.naming import DIGEST_LENGTH, ArchiveName, builds_parameter, order_key
+from tritonstack.naming import (
+    DIGEST_PATTERN,
+    ArchiveName,
+    builds_parameter,
+    order_key,
+    serving_part,
+    serving_stack,
+    stack_path,
+)
 from tritonstack.preparation.build_order import Order, OrderedArchive
 from tritonstack.preparation.gpu_step import EngineFailedError
 from tritonstack.preparation.prepare import preparation_of_project
@@ -20,9 +28,9 @@ from tritonstack.preparation.prepare_plan import copy_of
 from tritonstack.preparation.remote_job import await_job
 from tritonstack.preparation.runners import CodeBuildJob
 from tritonstack.preparation.stored_archives import copy_archive, stored_archives
-from tritonstack.releases.records import DeployedSet, Record, stack_name
+from tritonstack.releases.records import DeployedSet, Record
 
-_DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
+_DIGEST = re.compile(DIGEST_PATTERN)
 
 
 def require_movable(record: Record, deployed: DeployedSet | None, *, environment: str) -> DeployedSet:
@@ -34,16 +42,17 @@ def require_movable(record: Record, deployed: DeployedSet | None, *, environment
     """
     name = f"{record.endpoint}/{record.model}"
     if deployed is None:
-        stack = stack_name(environment=environment, endpoint=record.endpoint)
+        stack = serving_stack(environment=environment, endpoint=record.endpoint)
         advice = f"cdk deploy '{environment}/*'"
         raise InputError([Problem(field=name, found=f"no stack {stack}", allowed="a deployed endpoint", advice=advice)])
     if not deployed.multi_model:
+        path = stack_path(environment=environment, part=serving_part(record.endpoint))
         found = f"{record.endpoint} is a single-model endpoint: its archive is fixed by the deployment"
         problem = Problem(
             field=name,
             found=found,
             allowed="a model of a multi-model endpoint",
-            advice=f"revert the model's commit, then cdk deploy '{environment}/serving-{record.endpoint}'",
+            advice=f"revert the model's commit, then cdk deploy '{path}'",
         )
         raise InputError([problem])
     if deployed.in_progress:

@@ -20,8 +20,8 @@ from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.sample import compare_answer, request_arrays, to_tensors
 from tritonstack.monitoring.metric import Metric, Series, queries
-from tritonstack.naming import endpoint_name
-from tritonstack.releases.records import DeployedSet, deployed_set, stack_name
+from tritonstack.naming import endpoint_name, scalable_variant, serving_part, serving_stack, stack_path
+from tritonstack.releases.records import DeployedSet, deployed_set
 
 DAYS = 14
 HOUR = 3600
@@ -224,7 +224,7 @@ class Verifier:
     def _problem(self, found: Mapping[str, Any], deployed: DeployedSet) -> str:
         """What is wrong with an endpoint as it was described, and what to do; empty where nothing is."""
         endpoint = deployed.endpoint
-        part = f"{self.environment}/serving-{endpoint}"
+        part = stack_path(environment=self.environment, part=serving_part(endpoint))
         anew = f"  do: cdk destroy '{part}', then cdk deploy '{part}'; archives stay in the bucket"
         under_way = f": a deployment is under way ({deployed.status})" if deployed.in_progress else ""
         if not found:
@@ -274,7 +274,10 @@ class Verifier:
         None also for a caller who may not read the targets.
         """
         name = endpoint_name(environment=self.environment, endpoint=deployed.endpoint)
-        live = [f"endpoint/{name}/variant/{each['VariantName']}" for each in found.get("ProductionVariants", [])]
+        live = [
+            scalable_variant(endpoint_name=name, variant=each["VariantName"])
+            for each in found.get("ProductionVariants", [])
+        ]
         if not deployed.scaled or not live:
             return []
         scaling = self._session.client("application-autoscaling")
@@ -289,7 +292,7 @@ class Verifier:
 
     def _config_of_stack(self, endpoint: str) -> str:
         """The name of the EndpointConfig that the stack made last, in lower case."""
-        stack = stack_name(environment=self.environment, endpoint=endpoint)
+        stack = serving_stack(environment=self.environment, endpoint=endpoint)
         try:
             found = self._session.client("cloudformation").describe_stack_resources(StackName=stack)["StackResources"]
         except (ClientError, BotoCoreError) as error:

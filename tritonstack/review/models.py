@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tritonstack.foreign_text import parse_json
 from tritonstack.models.manifest import python_target
-from tritonstack.naming import Platform
+from tritonstack.naming import DIGEST_PATTERN, RECORDS_TYPE, Platform
 from tritonstack.review.document import EngineEntry, ModelEntry
 from tritonstack.review.intrinsics import assets_in
 from tritonstack.review.snapshot import (
@@ -27,8 +27,7 @@ from tritonstack.review.snapshot import (
 from tritonstack.review.stored import commits_of, contents_of
 from tritonstack.review.traffic import ENDPOINT, endpoint_name
 
-RECORDS = "Custom::ReleaseRecords"
-_DIGEST = re.compile(r"[0-9a-f]{16}")
+_DIGEST = re.compile(DIGEST_PATTERN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +53,7 @@ def sets_of(stack: StackSnapshot) -> Iterator[ServedSet]:
     for path, document in sorted(stack.documents.items()):
         if not _is_release_set(document):
             continue
-        records = [each for each in stack.of_type(RECORDS) if path in set(assets_in(each.properties))]
+        records = [each for each in stack.of_type(RECORDS_TYPE) if path in set(assets_in(each.properties))]
         # ``digits`` of ``/tritonstack/prod/digits/``.
         names = [each.properties.get("RecordPath") for each in records]
         named = [name.strip("/").rpartition("/")[2] for name in names if isinstance(name, str)]

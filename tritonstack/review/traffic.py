@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonstack import aws_names
+from tritonstack.naming import scalable_variant
 from tritonstack.review.change import Effect, ResourceChange, Update
 from tritonstack.review.document import TrafficEntry
 from tritonstack.review.intrinsics import JSON_TEXT, physical_name, readable, references
@@ -109,7 +110,7 @@ def _variant(
     targets: Iterable[tuple[Resource, StackSnapshot]],
 ) -> Variant:
     name = readable(given.get("VariantName", "AllTraffic"))
-    scaled = f"endpoint/{endpoint_name(endpoint)}/variant/{name}"
+    scaled = scalable_variant(endpoint_name=endpoint_name(endpoint), variant=name)
     own = [each for each in targets if _scales(each[0], endpoint) == scaled]
     target = next((each for each in own if each[1] is stack), own[0] if own else None)
     if target is not None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritonstack import aws_names
 from tritonstack.http_server import InvokeError
+from tritonstack.naming import endpoint_log_group
 from tritonstack_local import ACCOUNT, REGION
 
 NO_STATUS = 0
@@ -79,7 +79,7 @@ class ContainerAddress:
 
     @property
     def log_group(self) -> str:
-        return f"{aws_names.ENDPOINT_LOG_GROUPS}{self.endpoint}"
+        return endpoint_log_group(self.endpoint)
 
     @property
     def log_stream_arn(self) -> str:

@@ -12,6 +12,7 @@ from ministack.core.responses import AccountRegionScopedDict, get_account_id, ge
 from ministack.services import iam
 
 from tritonstack import aws_names
+from tritonstack.naming import scalable_variant
 from tritonstack_local.emulator.autoscaling import target_tracking
 from tritonstack_local.emulator.autoscaling.schedule import Moments, moments
 from tritonstack_local.emulator.autoscaling.target_tracking import Activities, failed_lately
@@ -163,7 +164,7 @@ class ScalableTargets:
     def _forget_endpoint(self, endpoint: str) -> None:
         """DeleteEndpoint deregisters its variants "without notifying you" (developer guide)."""
         for target in list(self._targets.values()):
-            if target["ResourceId"].lower().startswith(f"endpoint/{endpoint}/variant/".lower()):
+            if target["ResourceId"].lower().startswith(scalable_variant(endpoint_name=endpoint, variant="").lower()):
                 self._drop(target)
 
     def register_scalable_target(self, request: Request) -> dict[str, Any]:

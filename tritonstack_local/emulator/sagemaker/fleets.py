@@ -10,6 +10,7 @@ from typing import Any
 from ministack.core.responses import get_region
 
 from tritonstack import aws_names
+from tritonstack.naming import endpoint_log_group
 from tritonstack_local import NO_MODEL_DATA
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.iam.authorization import role_principal
@@ -202,7 +203,7 @@ def fleet_refusal(state: SageMakerState, deployment: Deployment, *, endpoint: st
             role_principal(model["ExecutionRoleArn"], "SageMaker"),
             f"{variant['VariantName']}/i-0123456789abcdef0",
         )
-        log = log_needs(f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint}", stream)
+        log = log_needs(endpoint_log_group(endpoint), stream)
         for needs, what in _of_start(model, deployment):
             denied = refusal_of(role, needs, by=by)
             if denied is not None:
