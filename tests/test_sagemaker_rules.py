@@ -27,7 +27,7 @@ class Model:
 
 
 @cases("oldest_first, evicted, retired")
-def test_the_least_recently_used_idle_model_is_evicted_and_only_where_none_is_idle_one_is_retired(
+def test_the_least_recently_used_idle_model_is_evicted_or_one_is_retired_if_none_is_idle(
     oldest_first: list[Model], evicted: str | None, retired: str | None
 ) -> None:
     chosen, next_one = model_to_evict(oldest_first), model_to_retire(oldest_first)

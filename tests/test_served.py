@@ -84,7 +84,7 @@ def test_a_network_without_a_way_out_is_refused_only_where_a_build_fetches_packa
     assert [each.field for each in error.value.problems] == ["network.created.nat"]
 
 
-def test_a_model_that_is_not_there_is_reported_with_its_line_and_with_those_of_other_environments(
+def test_a_missing_model_is_reported_with_its_line_and_with_those_of_other_environments(
     tmp_path: Path,
 ) -> None:
     settings, repositories = project(tmp_path, "models: [double, dobule]")

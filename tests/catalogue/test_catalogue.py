@@ -28,7 +28,7 @@ def test_a_missing_image_names_the_nearest_releases_of_that_region() -> None:
         CATALOGUE.image_uri(release="24.09", region="us-gov-west-1")
 
 
-def test_a_documented_image_without_a_region_list_lies_where_the_releases_before_and_after_lie() -> None:
+def test_a_documented_image_without_a_region_list_is_where_its_neighbouring_releases_are() -> None:
     for release in ("25.12", "26.03", "26.04"):
         assert set(CATALOGUE.image_table.regions[release]) == {
             *CATALOGUE.image_table.regions["25.09"] & CATALOGUE.image_table.regions["26.05"]

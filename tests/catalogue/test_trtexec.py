@@ -39,7 +39,7 @@ def test_a_version_without_known_options_is_an_error_that_names_the_known_ones(v
         trtexec_options(version)
 
 
-def test_a_release_of_unknown_tensorrt_has_what_its_neighbours_or_its_major_version_leave_open() -> None:
+def test_a_release_of_unknown_tensorrt_has_the_versions_that_its_neighbours_allow() -> None:
     assert candidates("24.09") == ("10.4.0",)
     assert candidates("26.05") == ("10.14", "10.15", "10.16")
     assert candidates("26.06") == ("11.0", "11.1")

@@ -134,7 +134,7 @@ def test_a_release_has_its_backends(project: Path) -> None:
     assert "release 25.09" in result.stdout
 
 
-def test_a_release_with_known_vulnerabilities_is_warned_of_once_where_the_environment_names_it(project: Path) -> None:
+def test_a_release_with_known_vulnerabilities_is_one_warning_where_the_environment_names_it(project: Path) -> None:
     (finding,) = _json("--environment", "test")["findings"]
     assert (finding["rule"], finding["level"]) == ("release-vulnerable", "warning")
     assert (finding["file"], finding["line"]) == ("environments/test.yaml", 6)

@@ -117,7 +117,7 @@ def test_it_knows_what_the_function_reads(serving: dict[str, Any]) -> None:
         ({**DIGITS, "verification": {"models": 3, "minutes": 7}}, {"Models": "3", "Minutes": "7"}),
     ],
 )
-def test_the_settings_reach_the_function_and_an_unload_counts_only_where_models_are_kept_loaded(
+def test_the_settings_reach_the_function_and_unloads_count_only_where_models_stay_loaded(
     endpoint: dict[str, Any], told: dict[str, str]
 ) -> None:
     assert told.items() <= properties(serving_template(endpoint), VERIFIED).items()

@@ -46,7 +46,7 @@ def test_what_the_file_no_longer_has_left_in_the_order_of_its_deletion() -> None
     assert "dev-builds" not in left(*rows, builds=None), "where it is not known, the stack is taken to belong"
 
 
-def test_a_second_observability_stack_belongs_to_many_endpoints_and_the_pipelines_access_always() -> None:
+def test_the_second_observability_stack_depends_on_many_endpoints_pipelines_access_on_none() -> None:
     rows = [part("dev", name) for name in ("observability-2", "pipeline-access")]
     many = ({**DIGITS, "name": f"e{number}"} for number in range(16))
     assert left(*rows, settings=environment(*many, dashboard=True)) == []

@@ -26,7 +26,7 @@ SEED = "TRITONSTACK_DIFFERENTIAL_SEED"
 ALL = [*ANSWERED, *STUCK]
 
 
-def test_there_are_many_mutations_of_both_kinds_each_with_a_name_of_its_own_and_reasons_for_refusals() -> None:
+def test_there_are_many_mutations_of_both_kinds_with_unique_names_and_reasons_for_refusals() -> None:
     assert [name for name, count in Counter(one.name for one in ALL).items() if count > 1] == []
     assert sum(one.accepted for one in ANSWERED) >= 50
     assert sum(not one.accepted for one in ANSWERED) >= 100

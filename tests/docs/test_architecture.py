@@ -15,7 +15,7 @@ from scripts.documentation.stack_graph import SHOWN, SHOWN_SERVING, shown_enviro
 from tests.e2e.project import REPOSITORY
 
 
-def test_every_resource_of_the_shown_stacks_is_counted_and_each_type_of_the_serving_stack_is_drawn() -> None:
+def test_every_resource_of_the_shown_stacks_is_counted_and_serving_types_are_all_drawn() -> None:
     types = stack_graph(shown_environment()).types
     for name, constructs in types.items():
         template = json.loads((REPOSITORY / "snapshots" / SHOWN / f"{name}.json").read_text())

@@ -122,7 +122,7 @@ def job_statuses(engines: EngineProject) -> list[str]:
     return [job["ProcessingJobStatus"] for job in engines.processing_jobs()]
 
 
-def test_an_update_that_is_cancelled_leaves_the_release_and_the_next_takes_what_its_build_made(
+def test_a_cancelled_update_leaves_the_release_and_the_next_update_takes_its_archive(
     engines: EngineProject, local_aws: LocalAws, held: tuple[Path, Path]
 ) -> None:
     go, started = held

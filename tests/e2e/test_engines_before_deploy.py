@@ -57,7 +57,7 @@ def test_the_manifest_tells_of_plan_gpu_and_proof_and_that_a_stand_in_built_it(e
         assert manifest["plan"] is False, "a stand-in's file must never read as a plan"
 
 
-def test_a_deployment_without_changes_starts_no_build_and_a_changed_recipe_rebuilds_one_archive(
+def test_a_deployment_without_changes_starts_no_build_and_a_changed_recipe_starts_one(
     engines: EngineProject,
 ) -> None:
     def work() -> tuple[int, int, int]:

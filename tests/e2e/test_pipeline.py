@@ -165,7 +165,7 @@ def execution(checkout: Checkout) -> Execution:
     return execution
 
 
-def test_the_build_commands_in_the_pipelines_order_bring_both_environments_up_and_the_deployment_builds_nothing(
+def test_the_pipelines_commands_deploy_both_environments_and_the_deployment_builds_nothing(
     checkout: Checkout, execution: Execution
 ) -> None:
     done = execution.done

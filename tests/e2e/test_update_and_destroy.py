@@ -81,7 +81,7 @@ def test_models_in_a_vpc_answer_and_everything_is_as_the_settings_say(changing: 
     assert {"Key": "team", "Value": "platform"} in sagemaker.list_tags(ResourceArn=described["EndpointArn"])["Tags"]
 
 
-def test_a_changed_environment_is_deployed_as_a_review_predicts_while_callers_call_and_no_call_fails(
+def test_a_changed_environment_is_deployed_as_reviewed_and_no_request_fails_meanwhile(
     changing: Walled, tmp_path: Path
 ) -> None:
     sagemaker = changing.aws.client("sagemaker")

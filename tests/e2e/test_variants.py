@@ -114,7 +114,7 @@ DEPLOYED = "ab"
 
 
 @pytest.mark.long
-def test_the_command_line_deploys_two_variants_that_respond_from_their_caches_and_calls_the_one_that_is_named(
+def test_two_deployed_variants_respond_from_their_caches_and_invoke_reaches_the_named_one(
     project: Project, local_aws: LocalAws
 ) -> None:
     variants = []

@@ -41,7 +41,7 @@ def test_after_a_good_deployment_the_model_is_warm_and_verify_finds_nothing_wron
     eventually(has_waited)
 
 
-def test_a_model_that_answers_wrongly_on_the_server_fails_the_deployment_which_puts_record_and_config_back(
+def test_a_wrong_response_on_the_server_fails_the_deployment_and_rolls_back_record_and_config(
     project: Project, checked: CheckedProject
 ) -> None:
     before, config = checked.target, checked.config

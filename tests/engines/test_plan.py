@@ -61,7 +61,7 @@ def test_a_region_without_gpu_builds_falls_back_to_the_processing_type() -> None
     assert (builder.kind, builder.machine.name) == ("processing", "ml.g5.xlarge")
 
 
-def test_a_region_without_gpu_builds_and_without_the_processing_type_is_refused_with_what_works() -> None:
+def test_a_region_with_neither_gpu_builds_nor_the_processing_type_is_refused_with_what_works() -> None:
     error = refusal("24.09", "L4", "eu-west-1")
     assert "L4 (compute capability 8.9) in eu-west-1" in error.found
     assert "processing on ml.g6.xlarge" in error.found

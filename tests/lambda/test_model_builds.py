@@ -84,7 +84,7 @@ def test_a_request_that_is_delivered_twice_starts_one_build(world: Any) -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_a_request_that_is_delivered_again_when_codebuild_has_forgotten_the_token_starts_no_second_build(
+def test_a_request_delivered_again_after_codebuild_forgot_its_token_starts_no_second_build(
     world: Any, ended: bool
 ) -> None:
     world.request("Create", {"bert": A})

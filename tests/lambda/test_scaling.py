@@ -338,7 +338,7 @@ def test_what_a_delete_asks_nothing_of_is_deleted_whatever_is_broken(
 @pytest.mark.parametrize(
     ("before", "wanted"), [("ROLLING", "ROLLING"), ("ROLLING", "ALL_AT_ONCE"), ("CANARY", "ROLLING")]
 )
-def test_another_type_with_a_rolling_update_there_or_back_is_refused_before_anything_is_touched(
+def test_another_type_with_a_rolling_update_in_either_template_is_refused_before_any_change(
     stack: Any, before: str, wanted: str
 ) -> None:
     stack.aws.log.clear()
@@ -348,7 +348,7 @@ def test_another_type_with_a_rolling_update_there_or_back_is_refused_before_anyt
     assert stack.aws.log == []
 
 
-def test_a_variant_that_comes_back_beyond_the_quota_is_scaled_by_its_policies_from_where_it_is(stack: Any) -> None:
+def test_a_variant_that_returns_beyond_the_quota_is_scaled_by_its_policies_from_its_count(stack: Any) -> None:
     stack.aws.quota = 2
     assert not stack.deploy(B, fails="later")
     check(stack, A)

@@ -130,7 +130,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("service", "operation", "code", "status"), ROWS)
-def test_what_is_refused_for_a_time_is_repeated_until_it_succeeds_and_what_is_refused_for_ever_fails_in_time(
+def test_a_throttled_request_is_repeated_until_it_succeeds_and_one_without_end_fails_in_time(
     service: str, operation: str, code: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request, _ = REQUESTS[service, operation]
@@ -168,7 +168,7 @@ DENIED: dict[str, tuple[str, str, dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", DENIED.values(), ids=DENIED)
-def test_a_right_that_this_update_gave_may_take_a_minute_and_one_that_is_missing_fails_after_it(
+def test_a_new_permission_may_take_a_minute_and_a_missing_one_fails_after_it(
     case: tuple[str, str, dict[str, Any], str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service, operation, request, code, message = case

@@ -223,7 +223,7 @@ def test_an_unload_since_the_start_ends_the_warming(world: Any) -> None:
     assert f"m3.{A}, m4.{A}, m5.{A}: not invoked, since models were unloaded" in data["NotVerified"]
 
 
-def test_an_endpoint_on_its_way_is_waited_for_and_one_model_called_even_where_others_are_unloaded_all_the_time(
+def test_an_updating_endpoint_is_waited_for_and_one_model_verified_even_while_others_unload(
     world: Any,
 ) -> None:
     models = {"bert": A, "resnet": A}

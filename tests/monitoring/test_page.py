@@ -98,7 +98,7 @@ def test_a_graph_without_data_says_why(key: str, local: bool, words: str) -> Non
     assert "<svg" not in found
 
 
-def test_lines_are_dotted_across_periods_without_data_and_percent_reaches_to_a_hundred_whatever_the_values() -> None:
+def test_lines_are_dotted_across_periods_without_data_and_percent_axes_reach_a_hundred() -> None:
     whole = points(*range(1, 31))
     text = plot(graph(), {"first": [*whole[:10], *whole[14:]], "second": whole[3:20]}, HOUR)
     assert (text.count("<polyline"), text.count(' gap"'), text.count("<rect")) == (4, 1, 0)
@@ -120,7 +120,7 @@ def test_sparse_data_are_bars(minutes: Iterable[int], bars: int) -> None:
 # What is asked of CloudWatch.
 
 
-def test_three_hours_are_shown_by_the_minute_and_a_fortnight_by_hours_without_the_minute_under_way() -> None:
+def test_three_hours_are_shown_by_minutes_and_two_weeks_by_hours_without_the_current_minute() -> None:
     assert (Span.last(3, now=NOW).period, Span.last(360, now=NOW).period) == (60, 3600)
     assert Span.last(0.1, now=NOW).start == NOW - timedelta(minutes=6)
     assert Span.last(1, now=NOW + timedelta(seconds=59)) == HOUR

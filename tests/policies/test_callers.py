@@ -62,9 +62,7 @@ def may_read(statements: list[dict[str, Any]], parameter: str) -> bool:
 
 
 @pytest.mark.parametrize("model", ["bert", "bert-large", "resnet"])
-def test_the_records_of_the_models_that_were_granted_and_the_mode_of_their_endpoint_can_be_read(
-    granted: Granted, model: str
-) -> None:
+def test_the_granted_models_records_and_their_endpoints_mode_can_be_read(granted: Granted, model: str) -> None:
     models, statements = granted
     assert may_read(statements, f"dev/digits/{model}") is (models is None or model in models)
     assert may_read(statements, "dev/_outputs/serving-digits")

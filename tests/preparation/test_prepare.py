@@ -44,7 +44,7 @@ def test_a_second_run_builds_and_exports_nothing(way: Way) -> None:
     assert (way.said, way.keys(), len(way.runs)) == ([], there, 1)
 
 
-def test_an_engine_is_built_once_for_a_platform_copied_to_its_other_endpoints_and_built_for_another(way: Way) -> None:
+def test_an_engine_is_built_once_a_platform_and_copied_to_its_other_endpoints(way: Way) -> None:
     summary = way.run_here(way.order("tiny-engine"), way.order("tiny-engine", endpoint="two"))
     assert [(item.place, item.outcome) for item in summary.archives] == [(ONE, "built"), (TWO, "copied")]
     assert len(way.runs) == 1

@@ -114,7 +114,7 @@ def test_a_merged_change_is_the_merges(repository: Repository) -> None:
     assert repository.told() == {"double": repository.git("rev-parse", "HEAD"), "other": repository.first}
 
 
-def test_a_clone_tells_the_same_and_a_shallow_one_knows_what_its_own_commits_touched_and_no_more(
+def test_a_clone_reports_the_same_and_a_shallow_one_only_what_its_own_commits_changed(
     repository: Repository, tmp_path: Path
 ) -> None:
     repository.commit("second")

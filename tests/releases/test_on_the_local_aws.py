@@ -76,7 +76,7 @@ def test_a_rolled_back_deployment_brings_back_what_a_manual_rollback_had_chosen(
     assert writers == ["restored", "deployment", "rollback", "deployment", "deployment"]
 
 
-def test_credentials_that_end_before_a_record_is_written_leave_it_and_the_same_command_goes_on(
+def test_credentials_that_end_before_a_record_is_written_leave_it_to_the_same_command_again(
     updated: Deployment,
 ) -> None:
     fault = {"operation": "PutParameter", "status": 400, "code": "ExpiredTokenException", "times": 1}
@@ -330,7 +330,7 @@ def _prepared_to_build(deployment: Deployment, command: str) -> None:
     deployment.parameter(f"/tritonstack/{deployment.name}/_builds/project-name", project)
 
 
-def test_a_digest_without_an_archive_is_ordered_from_the_build_project_before_the_record_moves(
+def test_a_digest_without_an_archive_is_built_by_the_project_before_the_record_moves(
     deployment: Deployment,
 ) -> None:
     _prepared_to_build(deployment, f'.envs/main/bin/python -c "{BUILD}"')

@@ -77,7 +77,7 @@ def test_what_has_no_price_is_unknown_and_makes_the_sums_unknown(
     assert unknown in name
 
 
-def test_a_region_has_its_own_prices_and_without_them_unknown_rows_but_for_what_costs_the_same_everywhere() -> None:
+def test_a_region_has_its_own_prices_and_without_them_only_global_prices_are_known() -> None:
     resources = {"Nat": resource("AWS::EC2::NatGateway"), "Key": resource("AWS::KMS::Key")}
     found = table(resources, region=NOWHERE)
     assert found.unknown == (f"nat-gateway in {NOWHERE}",)

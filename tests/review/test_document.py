@@ -82,7 +82,7 @@ def test_a_value_reads_on_one_line(value: Any, text: str) -> None:
     assert readable(value) == text
 
 
-def test_values_of_two_types_never_read_the_same_what_is_absent_is_no_text_and_what_is_empty_is_seen() -> None:
+def test_values_of_two_types_never_read_the_same_nor_do_absent_and_empty_ones() -> None:
     assert texts_of(1, "1") == ("1", '"1"')
     assert texts_of(True, "true") == ("true", '"true"')
     assert texts_of(ABSENT, "") == (None, '""')
@@ -124,7 +124,7 @@ def test_a_small_change_is_shown_with_its_values() -> None:
     assert not any("more" in line for line in lines)
 
 
-def test_of_many_resources_what_can_hurt_is_named_the_rest_is_counted_and_where_it_is_stands_below() -> None:
+def test_of_many_resources_dangerous_ones_are_named_the_rest_counted_and_listed_below() -> None:
     lines = shown(many(30))
     assert not any(line.startswith("  new: ") for line in lines)
     assert "  … 30 more resources, and properties" in lines

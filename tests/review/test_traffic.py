@@ -78,7 +78,7 @@ def test_another_image_moves_the_calls_as_the_template_says(
     assert (quota in change.sentences) == (update is not Update.ROLLING)
 
 
-def test_another_instance_type_goes_all_at_once_whatever_the_canary_but_for_a_variant_that_keeps_its_name() -> None:
+def test_another_instance_type_goes_all_at_once_despite_a_canary_unless_the_variant_stays() -> None:
     """Developer guide, "Exclusions": guardrails need the same variant name before and after."""
     change = traffic(serving(**CANARY), serving(variant=G5, **CANARY))
     assert (change.touched, change.update) == (True, Update.ALL_AT_ONCE)

@@ -22,7 +22,7 @@ def test_the_image_is_pinned_and_brings_what_the_readme_asks_for() -> None:
     assert {*needed, "make", "python3"} - set(WORDS) == set()
 
 
-def test_the_development_container_is_of_that_image_and_keeps_its_environments_apart_from_the_machine_s() -> None:
+def test_the_development_container_uses_that_image_and_environments_of_its_own() -> None:
     build = DEVCONTAINER["build"]
     assert (ROOT / ".devcontainer" / build["dockerfile"]).resolve() == ROOT / "Dockerfile"
     assert {*build["options"], *DEVCONTAINER["runArgs"]} >= {"--platform=linux/amd64"}

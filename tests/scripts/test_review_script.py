@@ -93,7 +93,7 @@ def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment)
 
 
-def test_no_checkout_leaves_a_token_no_text_of_a_pull_request_reaches_a_shell_and_forks_get_no_comment() -> None:
+def test_no_checkout_keeps_a_token_no_pull_request_text_reaches_a_shell_forks_get_no_comment() -> None:
     for _, step in steps():
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] is False

@@ -67,7 +67,7 @@ def log_groups(templates: dict[str, dict[str, Any]]) -> dict[str, int]:
     return dict(found)
 
 
-def test_every_log_group_has_a_name_and_a_retention_and_those_of_functions_the_one_that_is_set(
+def test_every_log_group_has_a_name_and_a_retention_and_those_of_functions_the_set_one(
     templates: dict[str, dict[str, Any]],
 ) -> None:
     groups = log_groups(templates)

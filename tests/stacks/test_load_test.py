@@ -29,7 +29,7 @@ def template() -> dict[str, Any]:
     return template_of(made)
 
 
-def test_an_environment_without_load_tests_has_no_such_stack_and_no_such_log_in_its_key_s_policy() -> None:
+def test_an_environment_without_load_tests_has_no_such_stack_and_no_such_log_in_its_key() -> None:
     made = stage(environment())
     assert made.load_test is None
     assert "load-tests" not in json.dumps(template_of(made.artifacts))
@@ -175,7 +175,7 @@ def ranges(made: EnvironmentStage) -> set[str]:
     return {rule["CidrIp"] for rule in group["SecurityGroupEgress"] if "CidrIp" in rule}
 
 
-def test_containers_are_let_out_to_the_subnets_where_inference_recommender_tests_them_and_nowhere_else() -> None:
+def test_containers_reach_only_the_subnets_where_inference_recommender_tests_them() -> None:
     """The same page, "Configure the VPC security group": outbound to the subnet CIDR ranges of the job."""
     imported = {"vpc_id": "vpc-1", "subnets": SUBNETS, "subnet_ranges": ["10.0.1.0/24", "10.0.2.0/24"]}
     taken = {"s3_prefix_list_id": "pl-1a", "imported": imported}

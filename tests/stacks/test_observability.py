@@ -215,7 +215,7 @@ def test_events_of_builds_that_nobody_took_are_looked_for_in_the_queue_of_the_bu
     assert of_builds == {"dev-archives-build-failed", "dev-undelivered-build-events"}
 
 
-def test_load_tests_that_nobody_could_clean_up_after_are_looked_for_in_the_queue_of_their_stack() -> None:
+def test_failed_clean_ups_of_load_tests_raise_the_alarm_of_their_stacks_queue() -> None:
     made = stage(environment(SINGLE, alarms={}, load_test={}))
     assert made.observability is not None
     assert made.load_test in made.observability.dependencies

@@ -142,7 +142,7 @@ def test_builds_take_their_tools_from_the_lock_files(committed: Synthesised) -> 
 
 
 @pytest.mark.long
-def test_neither_a_changed_model_nor_another_number_of_assets_changes_the_pipeline_that_a_rollback_needs(
+def test_neither_a_changed_model_nor_another_number_of_assets_changes_the_pipeline(
     other: Synthesised, tmp_path: Path
 ) -> None:
     """CodePipeline goes back only to executions of the current pipeline structure (user guide: "Stage rollback")."""

@@ -47,7 +47,7 @@ def test_a_starting_endpoint_is_shown_as_starting(parts: FakeParts) -> None:
 
 
 @pytest.mark.parametrize(("part", "name"), [("emulator", "the AWS emulator"), ("runtime", "the SageMaker runtime")])
-def test_the_message_of_a_part_that_has_ended_begins_with_what_to_do_and_shows_five_whole_lines(
+def test_an_ended_processs_message_begins_with_what_to_do_and_shows_five_whole_lines(
     parts: FakeParts, part: str, name: str
 ) -> None:
     record = getattr(parts.up(), part)

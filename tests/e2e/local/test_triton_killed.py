@@ -37,7 +37,7 @@ def fleet_of(aws: LocalAws) -> dict[str, Any]:
     return fleet
 
 
-def test_each_call_ends_in_time_with_sagemakers_error_or_by_the_clients_retry_right_and_no_process_stays(
+def test_each_request_ends_in_time_with_an_error_or_a_retried_response_and_no_process_stays(
     deployed: LocalAws,
 ) -> None:
     # boto3's own retries could outlast the time without a container, and nobody would see an error.

@@ -132,7 +132,7 @@ def test_everything_that_a_repository_lacks_is_said_at_once(tmp_path: Path) -> N
     ]
 
 
-def test_files_that_are_not_what_they_claim_are_refused_before_anything_is_completed_from_them(tmp_path: Path) -> None:
+def test_files_that_are_not_what_they_claim_are_refused_before_their_values_are_used(tmp_path: Path) -> None:
     files = {
         "graph/config.pbtxt": 'backend: "onnxruntime"\nmax_batch_size: 8\n',
         "graph/1/model.onnx": POINTER,

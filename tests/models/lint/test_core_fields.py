@@ -71,7 +71,7 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 4 ] } ]
 
 
 @cases("name, of_step, multi_model, is_refused")
-def test_a_directorys_name_may_name_its_backend_but_not_of_the_model_that_has_the_archives_name(
+def test_a_folder_s_name_may_name_its_backend_but_not_of_the_model_named_like_the_archive(
     tmp_path: Path, name: str, *, of_step: bool, multi_model: bool, is_refused: bool
 ) -> None:
     files = {f"{name}/config.pbtxt": BARE, f"{name}/1/model.dali": "x"}
@@ -82,7 +82,7 @@ def test_a_directorys_name_may_name_its_backend_but_not_of_the_model_that_has_th
 
 
 @pytest.mark.parametrize("directory", ["notes.old", "decode.dali"])
-def test_a_directory_without_a_configuration_is_a_model_where_its_name_has_a_backend_that_there_is(
+def test_a_folder_without_a_configuration_is_a_model_where_its_name_has_an_existing_backend(
     tmp_path: Path, directory: str
 ) -> None:
     folder = _double(tmp_path)

@@ -87,7 +87,7 @@ def test_what_the_response_cache_takes_is_no_memory_for_archives(tmp_path: Path)
         assert _rules(folder, target) == rules
 
 
-def test_a_single_model_endpoint_has_the_only_ensemble_named_and_a_container_by_itself_has_not() -> None:
+def test_a_single_model_endpoint_names_its_only_ensemble_and_a_container_by_itself_does_not() -> None:
     folder = REPOSITORY / "model_repos" / "digits-ensemble"
     by_itself, of_settings = (
         {finding.rule for finding in lint_folder(folder, target=Target(multi_model=False, names_ensemble=named))}

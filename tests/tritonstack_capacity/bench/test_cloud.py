@@ -271,7 +271,7 @@ sys.exit(3)
 """
 
 
-def test_the_build_runs_bench_as_its_plan_says_uploads_results_as_they_come_and_exits_as_it_does(
+def test_the_build_runs_bench_by_its_settings_uploads_each_result_and_exits_with_its_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Releasing(S3):

@@ -104,7 +104,7 @@ class Counting(LocalContainer):
 texts: list[str] = []
 
 
-def test_each_load_has_what_was_counted_since_the_one_before_and_what_cannot_be_read_is_told_once() -> None:
+def test_each_load_has_the_counts_since_the_one_before_and_unreadable_ones_are_one_note() -> None:
     read = ((10, 5, 1000), (30, 10, 41_000), (40, 20, 51_000))
     texts.extend(METRICS.format(requests=requests, runs=runs, us=us) for requests, runs, us in read)
     counting = Counting(**vars(container(8002)))

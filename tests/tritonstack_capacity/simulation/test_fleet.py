@@ -49,7 +49,7 @@ def test_the_least_outstanding_instance_is_taken() -> None:
     assert list(happening.calls.latencies) == pytest.approx([10.0] * 4)  # none waits for another
 
 
-def test_instances_come_when_the_late_metric_was_above_the_target_three_times_and_they_have_started() -> None:
+def test_instances_are_added_after_three_late_values_above_the_target_and_their_start() -> None:
     scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100)
     happening = scaled(scaling, 60, 360, minutes=20)
     changes = [(each.seconds, each.serving, each.paid) for each in happening.fleet]

@@ -53,7 +53,7 @@ def test_a_full_disk_loses_the_files_that_were_used_least_recently_and_are_not_l
     assert list(happening.calls.outcomes) == [DOWNLOADED] * 3 + again
 
 
-def test_a_model_that_is_never_idle_takes_no_new_calls_after_the_patience_and_loads_again_for_them() -> None:
+def test_a_model_that_is_never_idle_takes_no_new_requests_after_a_while_and_loads_again() -> None:
     busy = replace(KIND, fixed=1.0, load_seconds=0.5)
     steady = [(1.0 + 0.9 * place, 0) for place in range(10)]
     trace = calls(*sorted([*steady, (2.0, 1)]))

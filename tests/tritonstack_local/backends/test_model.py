@@ -145,7 +145,7 @@ def test_requests_that_fit_together_are_one_run_and_the_order_stays(
         np.testing.assert_array_equal(outputs["y"], inputs["x"] * 2)
 
 
-def test_an_error_reaches_only_the_request_that_causes_it_and_one_of_the_backend_itself_is_not_hidden(
+def test_an_error_reaches_only_its_own_request_and_one_of_the_backend_itself_is_raised(
     batching: Any,
 ) -> None:
     run = Runs(refuse=7, error=batching.RequestError)

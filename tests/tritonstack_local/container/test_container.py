@@ -57,7 +57,7 @@ def test_the_shared_container_answers_from_namespaces_of_its_own(sagemaker: Any)
     assert ours != theirs
 
 
-def test_a_server_is_not_reachable_from_loopback_has_nothing_of_its_callers_environment_and_runs_below_any_path(
+def test_a_server_is_off_loopback_without_its_callers_variables_and_runs_below_any_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_sagemaker: Any, python_model: Callable[..., Files]
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
@@ -98,7 +98,7 @@ def test_the_next_start_removes_the_shared_memory_of_a_container_whose_launcher_
 
 
 @pytest.mark.parametrize("namespace", [True, False])
-def test_a_server_killed_by_its_own_process_id_leaves_nothing_and_an_open_port_is_reported_loudly(
+def test_a_server_killed_by_its_process_id_leaves_nothing_and_an_open_port_is_an_error(
     namespace: bool,
     tmp_path: Path,
     *,
@@ -162,7 +162,7 @@ def test_a_server_that_ends_while_it_is_waited_for_is_an_error_with_its_last_lin
     assert container.stop() == 1
 
 
-def test_a_single_model_answers_invocations_and_interrupted_work_gives_the_server_no_time_to_end(
+def test_a_single_model_responds_to_invocations_and_interrupted_work_kills_the_server(
     tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
 ) -> None:
     files = {path: str(text).replace("KIND_GPU", "KIND_CPU") for path, text in python_model().items()}

@@ -72,7 +72,7 @@ def invoke(sagemaker: SageMaker, told: dict[str, Any], *, path: str, target: str
 
 
 @pytest.mark.parametrize("case", FAILURES)
-def test_a_multi_model_server_answers_a_reported_failure_with_the_status_and_text_of_the_table(
+def test_a_multi_model_server_responds_to_a_reported_failure_with_the_tables_status_and_text(
     case: str, sagemaker: SageMaker
 ) -> None:
     told = FAILURES[case]

@@ -129,9 +129,7 @@ def test_commands_know_the_build_and_reach_the_local_aws(aws: Emulator, name: st
     assert "CODEBUILD_RESOLVED_SOURCE_VERSION" not in variables
 
 
-def test_environments_of_the_project_are_linked_in_where_the_source_lacks_them_and_not_uploaded(
-    aws: Emulator, name: str
-) -> None:
+def test_python_environments_are_linked_into_the_source_where_absent_and_not_uploaded(aws: Emulator, name: str) -> None:
     store = bucket(aws, name)
     store.put_object(Bucket=name, Key="source/node_modules/mine.txt", Body=b"mine")
     spec = buildspec("readlink .envs", "ls node_modules", artifacts={"files": ["**/*"]})

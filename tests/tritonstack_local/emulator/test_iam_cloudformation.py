@@ -299,7 +299,7 @@ PLACES = ["pipeline", "everything", *sorted(path.name for path in (ROOT / "snaps
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_an_execution_policy_allows_what_its_stacks_need_and_has_no_statement_that_they_do_not(
+def test_an_execution_policy_has_exactly_the_statements_that_its_stacks_need(
     places: dict[str, Place], name: str
 ) -> None:
     place = places[name]

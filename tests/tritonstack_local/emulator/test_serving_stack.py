@@ -89,7 +89,7 @@ def test_update_that_fails_later_brings_the_endpoint_back(fleets: Emulator, name
     assert fleets.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointConfigName"] == old_config
 
 
-def test_an_endpoint_deleted_outside_of_its_stack_fails_each_change_until_the_stack_is_deleted_and_made_anew(
+def test_an_endpoint_deleted_outside_its_stack_fails_each_change_until_the_stack_is_recreated(
     fleets: Emulator, name: str
 ) -> None:
     _create(fleets, name)

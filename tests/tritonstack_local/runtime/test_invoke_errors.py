@@ -156,7 +156,7 @@ async def test_a_payload_over_the_limit_is_refused_and_counted_and_the_client_go
 
 
 @asynchronous
-async def test_a_loaded_model_answers_at_once_one_that_is_not_loaded_the_long_way_and_both_are_counted(
+async def test_a_loaded_model_responds_at_once_an_unloaded_one_after_its_load_and_both_are_counted(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path, config()) as at:

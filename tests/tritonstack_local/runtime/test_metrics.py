@@ -158,7 +158,7 @@ def test_the_sum_of_loaded_models_over_a_minute_is_what_the_fleet_holds(instance
         ("CPUUtilization", {"SampleCount": 4, "Sum": 100, "Minimum": 25, "Maximum": 25}),
     ],
 )
-def test_a_gauge_of_the_minute_under_way_is_sent_when_it_is_over_as_one_mean_in_the_instances_namespace(
+def test_a_gauge_is_sent_when_its_minute_is_over_as_one_mean_in_the_instances_namespace(
     name: str, written: dict[str, float]
 ) -> None:
     clock = Clock()

@@ -85,7 +85,7 @@ async def test_507_evicts_one_model_and_the_load_is_tried_again(tmp_path: Path) 
 
 
 @asynchronous
-async def test_507_with_nothing_to_evict_is_the_models_error_and_two_such_loads_do_not_wait_for_each_other(
+async def test_507_with_nothing_to_evict_is_the_models_error_and_two_such_loads_do_not_deadlock(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path, config(), max_parallel_loads=2) as at:
@@ -114,7 +114,7 @@ async def test_507_to_an_inference_is_reported_and_evicts_the_least_recently_use
 
 
 @asynchronous
-async def test_a_model_with_a_request_in_flight_is_not_unloaded_and_who_waits_for_it_too_long_hears_not_ready(
+async def test_a_model_with_a_request_in_flight_is_not_unloaded_and_long_waits_end_with_not_ready(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path, config(), max_models=1, victim_patience_seconds=0.02) as at:
@@ -174,7 +174,7 @@ async def test_a_failed_load_is_reported_to_every_caller_and_tried_again_by_the_
 
 @pytest.mark.parametrize("error", [RecursionError("too deep"), MemoryError(), KeyError("unlisted")])
 @asynchronous
-async def test_a_load_that_fails_for_any_reason_answers_its_callers_at_once_and_is_tried_again_by_the_next(
+async def test_a_failed_load_fails_its_waiting_requests_at_once_and_is_tried_again_by_the_next(
     tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with stage(tmp_path, config()) as at:
@@ -244,7 +244,7 @@ async def test_an_archive_that_would_write_outside_its_folder_is_refused(tmp_pat
 
 
 @asynchronous
-async def test_with_the_cache_disabled_each_call_unloads_and_deletes_and_none_in_flight_loses_its_model(
+async def test_with_the_cache_disabled_each_request_unloads_and_none_in_flight_loses_its_model(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path, config(cache_enabled=False)) as at:
