@@ -25,7 +25,7 @@ from constructs_lib.permission import (
 )
 from tritonstack import naming
 from tritonstack.config.execution_role import permissions
-from tritonstack.config.fields import ECR_URI
+from tritonstack.config.patterns import ECR_URI
 
 CODEBUILD_IMAGES = "aws/codebuild/"
 """How the names of CodeBuild's own images begin (CodeBuild user guide: "Docker images provided by CodeBuild")."""

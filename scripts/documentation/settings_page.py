@@ -14,7 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from scripts.documentation.markdown import code, head, link, table
 from tritonstack.config.environment import Environment
-from tritonstack.config.fields import PATTERNS
+from tritonstack.config.patterns import PATTERNS
 from tritonstack.models.recipe import Recipe
 
 SHOWN_VALUES = 8

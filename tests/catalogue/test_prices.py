@@ -10,7 +10,7 @@ import pytest
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices
+from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, project_prices
 from tritonstack.catalogue.prices import ANY_REGION, hosting_price, service_price, service_prices
 from tritonstack.errors import InputError
 from tritonstack_capacity.price_list import price_file_text
@@ -68,7 +68,7 @@ def own_prices(project: Path, usd: float, *, name: str = "ml.g4dn.xlarge", regio
 
 def test_a_project_s_own_file_goes_before_the_catalogue_and_leaves_the_rest_to_it(tmp_path: Path) -> None:
     own_prices(tmp_path, 9.0)
-    found = hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1", project=tmp_path)
+    found = hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1", own=project_prices(tmp_path))
     assert found is not None
     assert (found.usd_per_hour, found.component, found.source, found.date) == (
         9.0, "hosting", "AWS Price List", "2026-11-20",
@@ -77,13 +77,13 @@ def test_a_project_s_own_file_goes_before_the_catalogue_and_leaves_the_rest_to_i
     for name, region in (("ml.g4dn.2xlarge", "us-east-1"), ("ml.g4dn.xlarge", "us-east-2")):
         carried = hosting_price(instance_type=name, region=region)
         assert carried is not None
-        assert hosting_price(instance_type=name, region=region, project=tmp_path) == carried
+        assert hosting_price(instance_type=name, region=region, own=project_prices(tmp_path)) == carried
     assert hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1") != found
 
 
 def test_a_file_that_was_written_anew_is_read_anew_and_one_that_went_is_gone(tmp_path: Path) -> None:
     def usd() -> float:
-        found = hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1", project=tmp_path)
+        found = hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1", own=project_prices(tmp_path))
         assert found is not None
         return found.usd_per_hour
 
@@ -100,4 +100,4 @@ def test_a_file_that_was_written_anew_is_read_anew_and_one_that_went_is_gone(tmp
 def test_a_wrong_file_is_wrong_input_not_a_missing_price(tmp_path: Path) -> None:
     own_prices(tmp_path, 9.0).write_text("{}")
     with pytest.raises(InputError, match="regions"):
-        hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1", project=tmp_path)
+        hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1", own=project_prices(tmp_path))

@@ -6,6 +6,7 @@ Apart from the prices, which the local AWS reads where pydantic is not installed
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from tritonstack.catalogue.prices import HostingPrice, Prices
 from tritonstack.errors import InputError, Problem
 
+PRICES_FILE = "prices.json"
+"""The file in a project's folder that ``tritonstack capacity prices update`` writes."""
 LIST = "AWS Price List"
 SOURCE = f"{LIST}, AmazonSageMaker, component Hosting, on-demand terms, USD an hour"
 HOSTING = "hosting"
@@ -106,6 +109,26 @@ def parse_price_file(text: str, *, file: str) -> PriceFile:
     except ValidationError as error:
         problems = [_problem(file, ".".join(map(str, one["loc"])), _found(one)) for one in error.errors()]
         raise InputError(problems) from error
+
+
+def project_prices(project: Path | None) -> Prices:
+    """The prices of a project's own file; empty where there is no project or it has no such file.
+
+    Raises InputError where the file is wrong, with every problem.
+    """
+    if project is None:
+        return {}
+    file = project / PRICES_FILE
+    try:
+        stat = file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    return _read(file, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read(file: Path, _changed: int, _size: int) -> Prices:
+    return read_price_file(file).prices()
 
 
 def _found(one: Any) -> str:

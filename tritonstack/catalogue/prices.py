@@ -1,16 +1,12 @@
-"""On-demand prices of instances and services: the project's ``prices.json``, else public sources."""
+"""On-demand prices of instances and services, as public sources quote them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 from tritonstack.catalogue.data_file import read_data
-
-PRICES_FILE = "prices.json"
-"""The file in a project's folder that ``tritonstack capacity prices update`` writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,23 +31,12 @@ Prices = Mapping[tuple[str, str], HostingPrice]
 """(region, instance type) → price."""
 
 
-def hosting_price(
-    *, instance_type: str, region: str, project: Path | None = None, own: Prices | None = None
-) -> HostingPrice | None:
+def hosting_price(*, instance_type: str, region: str, own: Prices | None = None) -> HostingPrice | None:
     """The price of ``instance_type`` (``ml.g4dn.xlarge``) in ``region``; None where no source gives it.
 
-    Args:
-        instance_type: SageMaker's name.
-        region: the region.
-        project: the folder whose ``prices.json``, where it has one, goes before the catalogue's prices.
-        own: prices that go before the catalogue's, in place of ``project``.
-
-    Raises:
-        InputError: the project's file is wrong, with every problem.
+    ``own``: prices that go before the catalogue's: those of ``price_file.project_prices``.
     """
-    if own is None:
-        own = {} if project is None else project_prices(project)
-    return own.get((region, instance_type)) or carried_prices().get((region, instance_type))
+    return (own or {}).get((region, instance_type)) or carried_prices().get((region, instance_type))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,24 +75,3 @@ def carried_prices() -> Prices:
     """The prices of the catalogue, which public sources quote."""
     regions = read_data("hosting_prices.json")["regions"]
     return {(region, name): HostingPrice(**row) for region, rows in regions.items() for name, row in rows.items()}
-
-
-def project_prices(project: Path) -> Prices:
-    """The prices of a project's own file; empty where it has none.
-
-    Raises InputError where the file is wrong, with every problem.
-    """
-    file = project / PRICES_FILE
-    try:
-        stat = file.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    return _read(file, stat.st_mtime_ns, stat.st_size)
-
-
-@lru_cache(maxsize=8)
-def _read(file: Path, _changed: int, _size: int) -> Prices:
-
-    from tritonstack.catalogue.price_file import read_price_file  # noqa: PLC0415 - pydantic; most projects have no file
-
-    return read_price_file(file).prices()

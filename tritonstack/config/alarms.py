@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.price_file import project_prices
 from tritonstack.catalogue.prices import hosting_price, service_prices
-from tritonstack.config.fields import EMAIL_PATTERN, NOT_BLANK_PATTERN, SettingsModel
+from tritonstack.config.fields import SettingsModel
+from tritonstack.config.patterns import EMAIL_PATTERN, NOT_BLANK_PATTERN
 from tritonstack.config.yaml_loader import shown
 from tritonstack.errors import Location, Problem
 
@@ -142,7 +144,7 @@ def check_thresholds(
     if thresholds.budget_usd_per_hour is None or alarms is None:
         return
     for name in dict.fromkeys(each.instance_type for each in endpoint.fleets):
-        if name in prices or hosting_price(instance_type=name, region=region, project=project) is not None:
+        if name in prices or hosting_price(instance_type=name, region=region, own=project_prices(project)) is not None:
             continue
         yield Problem(
             location=(*place, "budget_usd_per_hour"),

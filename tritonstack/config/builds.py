@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tritonstack.config.fields import BUILD_IMAGE_PATTERN, OwnerAccount, SecurityGroupId, SettingsModel, SubnetId, VpcId
+from tritonstack.config.fields import OwnerAccount, SecurityGroupId, SettingsModel, SubnetId, VpcId
+from tritonstack.config.patterns import BUILD_IMAGE_PATTERN
 from tritonstack.errors import Problem
 from tritonstack.naming import PARAMETERS
 

@@ -13,7 +13,8 @@ from tritonstack.catalogue import InstanceType, load_catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.config.alarms import Thresholds
 from tritonstack.config.container import ContainerSettings, check_container
-from tritonstack.config.fields import MAXIMUM_NAME, TAG_VALUE_PATTERN, Name, SettingsModel, Site, choices, repeated
+from tritonstack.config.fields import MAXIMUM_NAME, Name, SettingsModel, Site, choices, repeated
+from tritonstack.config.patterns import TAG_VALUE_PATTERN
 from tritonstack.config.release import SAGEMAKER_DEFAULT_AMI, ImageBuild, ImageSetting, check_release
 from tritonstack.config.rollout import Rollout, check_rollout
 from tritonstack.config.scaling import PRODUCTION_INSTANCES, Scaling, check_scaling

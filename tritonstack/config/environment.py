@@ -9,12 +9,12 @@ from typing import Annotated, Any, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.price_file import project_prices
 from tritonstack.catalogue.prices import HostingPrice, hosting_price
 from tritonstack.config.alarms import AlarmSettings
 from tritonstack.config.builds import BuildSettings, LogDays
 from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.fields import (
-    ACCOUNT_PATTERN,
     GREATEST_NUMBER,
     LEAST_NUMBER,
     Boundary,
@@ -27,6 +27,7 @@ from tritonstack.config.fields import (
 )
 from tritonstack.config.load_test import LoadTestSettings
 from tritonstack.config.network import NetworkSettings
+from tritonstack.config.patterns import ACCOUNT_PATTERN
 from tritonstack.config.scaling import PRODUCTION_INSTANCES
 from tritonstack.config.yaml_loader import shown, unknown
 from tritonstack.errors import Problem
@@ -143,7 +144,7 @@ class Environment(SettingsModel):
         """
         own = self.prices.get(instance_type)
         if own is None:
-            return hosting_price(instance_type=instance_type, region=self.region, project=self._project)
+            return hosting_price(instance_type=instance_type, region=self.region, own=project_prices(self._project))
         return HostingPrice(usd_per_hour=own, component="hosting", source=OWN_PRICE, date=None, kind=OWN_PRICE)
 
     @model_validator(mode="before")

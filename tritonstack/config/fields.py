@@ -1,9 +1,8 @@
-"""What every settings model shares: the base class, kinds of text, and lists for editors to complete from."""
+"""Base class of all settings models, types of their fields, and lists for editors to complete from."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,14 @@ from annotated_types import Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from tritonstack.catalogue.releases import RELEASE_PATTERN
+from tritonstack.config.patterns import (
+    ACCOUNT_PATTERN,
+    ENVIRONMENT_PATTERN,
+    TAG_KEY_PATTERN,
+    TAG_VALUE_PATTERN,
+    VARIABLE_PATTERN,
+)
+from tritonstack.config.yaml_loader import YamlDocument, validate
 from tritonstack.errors import InputError, Location, Problem
 from tritonstack.naming import NAME_PATTERN
 
@@ -46,8 +52,6 @@ class _Constructor(ModelMetaclass):
         try:
             return super().__call__(*args, **arguments)
         except ValidationError:
-            from tritonstack.config.yaml_loader import YamlDocument, validate  # noqa: PLC0415 - it imports this module
-
             problems = validate(YamlDocument(value=arguments), cast("type[BaseModel]", cls)).problems
         raise InputError([dataclasses.replace(each, file=f"{cls.__name__}(…)") for each in problems])
 
@@ -90,7 +94,6 @@ def _check_number(number: object) -> None:
         raise PydanticCustomError("number_range", "{range}", {"range": f"{least}{GREATEST_NUMBER} or less"})
 
 
-ACCOUNT_PATTERN = r"^[0-9]{12}$"
 VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]+$")]
 SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]
 SecurityGroupId = Annotated[str, Field(pattern=r"^sg-[0-9a-f]+$")]
@@ -117,41 +120,6 @@ RolePath = Annotated[
         description="Path of every role made here (/team/), where the account demands one; null: /.",
     ),
 ]
-ENVIRONMENT_PATTERN = r"^[a-z][a-z0-9-]*[a-z0-9]$"
-ECR_PATTERN = (
-    r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[a-z0-9._/-]+(:[A-Za-z0-9_.-]+|@sha256:[0-9a-f]{64})$"
-)
-"""A container definition takes images of other registries only inside a VPC (SageMaker API, ContainerDefinition)."""
-ECR_URI = re.compile(
-    r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?/(?P<repository>[a-z0-9._/-]+)"
-    r"(:(?P<tag>[A-Za-z0-9_.-]+)|@(?P<digest>sha256:[0-9a-f]{64}))"
-)
-"""The same, with its parts by name."""
-BUILD_IMAGE_PATTERN = rf"^aws/codebuild/[a-z0-9_.-]+:[A-Za-z0-9_.-]+$|{ECR_PATTERN}"
-VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
-NOT_BLANK_PATTERN = r"\S"
-TAG_KEY_PATTERN = r"^[\w .:/=+@-]{1,128}$"
-TAG_VALUE_PATTERN = r"^[\w .:/=+@-]+$"
-"""Signs that every service takes in the value of a tag (AWS tagging guide, "Tag naming limits and requirements")."""
-TIME_PATTERN = r"^(cron\(\S+( \S+){5}\)|at\([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\))$"
-"""Schedules of Application Auto Scaling (API reference: PutScheduledAction), which checks the values."""
-EMAIL_PATTERN = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
-PATTERNS = {
-    NAME_PATTERN: "lower-case letters, digits and hyphens, no hyphen at either end",
-    ENVIRONMENT_PATTERN: "two or more lower-case letters, digits and hyphens, a letter first and no hyphen at the end",
-    VARIABLE_PATTERN: "a variable's name: letters, digits and _, no digit first",
-    ECR_PATTERN: "an image in ECR, with a tag or a digest",
-    BUILD_IMAGE_PATTERN: "an image of CodeBuild (aws/codebuild/standard:7.0) or in ECR, with a tag or a digest",
-    RELEASE_PATTERN: "a release YY.MM",
-    EMAIL_PATTERN: "an email address",
-    TIME_PATTERN: "cron(minutes hours day-of-month month day-of-week year) or at(yyyy-mm-ddThh:mm:ss)",
-    NOT_BLANK_PATTERN: "a text that is not blank",
-    TAG_KEY_PATTERN: "1 to 128 letters, digits, blanks and _ . : / = + - @",
-    TAG_VALUE_PATTERN: "letters, digits, blanks and _ . : / = + - @",
-    rf"^$|{TAG_VALUE_PATTERN}": "letters, digits, blanks and _ . : / = + - @",
-}
-"""What a text must match, in words."""
-
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=MAXIMUM_NAME)]
 """Lower-case letters, digits and hyphens, no hyphen at either end."""
 
@@ -163,15 +131,6 @@ TagValue = Annotated[str, Field(pattern=rf"^$|{TAG_VALUE_PATTERN}", max_length=2
 
 VariableName = Annotated[str, Field(pattern=VARIABLE_PATTERN, max_length=1024)]
 VariableValue = Annotated[str, Field(max_length=1024)]
-
-
-UNION_TAGS = frozenset({"|text", "|mapping"})
-"""What pydantic puts into a place to tell the kinds of a value that is a text or a mapping; a file has none of it."""
-
-
-def text_or_mapping(value: object) -> str:
-    """The tag of a value's kind, for ``Discriminator``: so that a wrong value is reported as one of its own kind."""
-    return "|mapping" if isinstance(value, dict | BaseModel) else "|text"
 
 
 def choices(values: Iterable[str]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from pydantic import Field
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config.builds import SHORTEST_MINUTES, BuildSettings, ComputeType, LogDays
 from tritonstack.config.endpoint import Endpoint
-from tritonstack.config.fields import BUILD_IMAGE_PATTERN, Name, SettingsModel
+from tritonstack.config.fields import Name, SettingsModel
 from tritonstack.config.network import NetworkSettings
+from tritonstack.config.patterns import BUILD_IMAGE_PATTERN
 from tritonstack.config.yaml_loader import shown, unknown
 from tritonstack.errors import Problem
 

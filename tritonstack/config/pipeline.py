@@ -13,17 +13,9 @@ from pydantic import Field, model_validator
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config.builds import SHORTEST_MINUTES, LogDays
 from tritonstack.config.environment import Environment
-from tritonstack.config.fields import (
-    EMAIL_PATTERN,
-    NOT_BLANK_PATTERN,
-    Boundary,
-    EnvironmentName,
-    RolePath,
-    SettingsModel,
-    choices,
-    repeated,
-)
+from tritonstack.config.fields import Boundary, EnvironmentName, RolePath, SettingsModel, choices, repeated
 from tritonstack.config.loader import load_environment
+from tritonstack.config.patterns import EMAIL_PATTERN, NOT_BLANK_PATTERN
 from tritonstack.config.yaml_loader import read_yaml, unknown, validate, with_lines
 from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.naming import NAME_PATTERN

@@ -10,8 +10,9 @@ from pydantic import Discriminator, Field, Tag
 
 from tritonstack.catalogue import TritonRelease, dns_suffix, load_catalogue
 from tritonstack.catalogue.releases import nearest_releases
-from tritonstack.config.fields import ECR_PATTERN, SettingsModel, Site, VariableName, VariableValue, text_or_mapping
-from tritonstack.config.yaml_loader import shown
+from tritonstack.config.fields import SettingsModel, Site, VariableName, VariableValue
+from tritonstack.config.patterns import ECR_PATTERN
+from tritonstack.config.yaml_loader import shown, text_or_mapping
 from tritonstack.errors import Location, Problem, nearest
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from tritonstack.config.fields import TIME_PATTERN, SettingsModel, Site, repeated
+from tritonstack.config.fields import SettingsModel, Site, repeated
+from tritonstack.config.patterns import TIME_PATTERN
 from tritonstack.errors import Location, Problem
 from tritonstack.naming import NAME_PATTERN
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from tritonstack.config.fields import PATTERNS, UNION_TAGS
+from tritonstack.config.patterns import PATTERNS
 from tritonstack.errors import InputError, Location, Problem, listing, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -376,6 +376,15 @@ _ADVICE = {
     "int_type": "Write a number without quotes or a fraction.",
     "bool_type": "Write true or false, without quotes.",
 }
+
+
+UNION_TAGS = frozenset({"|text", "|mapping"})
+"""What pydantic puts into a place to tell the kinds of a value that is a text or a mapping; a file has none of it."""
+
+
+def text_or_mapping(value: object) -> str:
+    """The tag of a value's kind, for ``Discriminator``: so that a wrong value is reported as one of its own kind."""
+    return "|mapping" if isinstance(value, dict | BaseModel) else "|text"
 
 
 def _echoes_bad_items(error: ErrorDetails, value: object) -> bool:

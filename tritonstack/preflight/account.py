@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.catalogue import dns_suffix
-from tritonstack.config.fields import ECR_URI
+from tritonstack.config.patterns import ECR_URI
 from tritonstack.iam_evaluation import Policies, Request, evaluate
 from tritonstack.iam_policies import listed
 from tritonstack.preflight.subject import About, PreflightResult, Subject

@@ -8,7 +8,7 @@ from typing import Any
 from tritonstack.catalogue import partition
 from tritonstack.config import Endpoint
 from tritonstack.config.execution_role import Permission, required_permissions
-from tritonstack.config.fields import ECR_URI
+from tritonstack.config.patterns import ECR_URI
 from tritonstack.preflight.account import lets_in, qualifier_of
 from tritonstack.preflight.subject import About, PreflightResult, Subject
 from tritonstack.read_only_aws import NotKnownError

@@ -8,8 +8,9 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from tritonstack.catalogue.prices import PRICES_FILE, hosting_price, service_price, service_prices
+from tritonstack.catalogue.price_file import PRICES_FILE, parse_price_file
 from tritonstack.catalogue.prices import Prices as ListedPrices
+from tritonstack.catalogue.prices import hosting_price, service_price, service_prices
 from tritonstack.errors import InputError, Problem
 from tritonstack.review.snapshot import settings_file
 from tritonstack.review.stored import contents_of
@@ -139,8 +140,6 @@ def _book(texts: Sequence[str | None], files: Sequence[str]) -> PriceBook:
     book = PriceBook() if settings is None else price_book(settings, file=files[0])
     if listed is None:
         return book
-    from tritonstack.catalogue.price_file import parse_price_file  # noqa: PLC0415 - most projects have no such file
-
     return replace(book, listed=parse_price_file(listed, file=files[1]).prices())
 
 

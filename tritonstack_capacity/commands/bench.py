@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import uvloop
 from click.core import ParameterSource
-from markupsafe import Markup
 
 from tritonstack.aws_session import AccountSession
-from tritonstack.cli.conventions import LOCAL, environment_option, json_option, local_option, print_json, result_console
+from tritonstack.cli.conventions import LOCAL, environment_option, json_option, local_option, print_json
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.session import calling_session, explain
 from tritonstack.client.errors import ReleaseLookupError
@@ -25,30 +24,15 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_capacity.bench.bench import Bench
-from tritonstack_capacity.bench.document import notes, where
 from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
-from tritonstack_capacity.bench.page import results_table
 from tritonstack_capacity.bench.results_folder import make_folder
 from tritonstack_capacity.bench.settings import BenchSettings, OptionReader, Progress, check
-from tritonstack_capacity.commands import text_table
+from tritonstack_capacity.commands.bench_cloud import run_cloud, run_gate
+from tritonstack_capacity.commands.bench_view import show
 
 if TYPE_CHECKING:
     from tritonstack_capacity.bench.document import BenchDocument
     from tritonstack_capacity.bench.subject import Subject
-
-
-def show(document: BenchDocument, folder: Path) -> None:
-    """Print the table of the page, its notes, and where everything lies."""
-    console, shown = result_console(), results_table(document)
-    rows = [
-        [cell.striptags() if isinstance(cell, Markup) else cell for cell in row]
-        for group in shown.groups
-        for row in group
-    ]
-    table = text_table(shown.columns, rows, title="Latency in ms, end to end", left=range(shown.left))
-    console.print(table)
-    for line in (*notes(document), where(document), f"{folder}: results.json, measurements.csv, index.html"):
-        console.print(line, soft_wrap=True)
 
 
 DEFAULT_USERS = "1,2,4,8"
@@ -320,14 +304,9 @@ def command(context: click.Context, /, *, names: Sequence[str], cloud: bool, gat
     if ignored and (gate or cloud):
         raise InputError(ignored)
     folder, as_json = options.pop("folder"), options.pop("as_json")
-    # Imported here so that --help and wrong options answer at once.
     if cloud:
-        from tritonstack_capacity.commands.bench_cloud import run_cloud  # noqa: PLC0415
-
         return run_cloud(options["environment"], names, local=options["local"], folder=folder, as_json=as_json)
     if gate:
-        from tritonstack_capacity.commands.bench_cloud import run_gate  # noqa: PLC0415
-
         if not names:
             raise click.UsageError("--gate: name the results, files or folders")
         return run_gate([Path(name) for name in names], as_json=as_json)

@@ -21,7 +21,7 @@ from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.paths import LocalPaths, environment_file
 from tritonstack_capacity.bench.cloud_gate import hold, passes
 from tritonstack_capacity.bench.results_folder import JSON, make_folder, read_results, results_file
-from tritonstack_capacity.commands.bench import show
+from tritonstack_capacity.commands.bench_view import show
 
 if TYPE_CHECKING:
     from tritonstack.config import Environment, GateSettings

@@ -15,8 +15,8 @@ from rich.table import Table
 
 from tritonstack.aws_session import AccountSession
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.price_file import read_price_file
-from tritonstack.catalogue.prices import PRICES_FILE, HostingPrice, Prices, carried_prices, project_prices
+from tritonstack.catalogue.price_file import PRICES_FILE, project_prices, read_price_file
+from tritonstack.catalogue.prices import HostingPrice, Prices, carried_prices
 from tritonstack.cli.conventions import echo, json_option, print_json, result_console
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.root import SuggestingGroup

@@ -10,6 +10,7 @@ from decimal import ROUND_DOWN, Decimal, InvalidOperation
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.price_file import project_prices
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack_capacity.csv_file import (
@@ -208,7 +209,7 @@ class InstancePrice:
 
 def listed_price(instance_type: str, *, region: str, project: Path | None) -> InstancePrice | None:
     """The price of ``project``'s own ``prices.json``, else the catalogue's. Raises InputError: the file is wrong."""
-    listed = hosting_price(instance_type=instance_type, region=region, project=project)
+    listed = hosting_price(instance_type=instance_type, region=region, own=project_prices(project))
     if listed is None:
         return None
     date = f", {listed.date}" if listed.date else ""

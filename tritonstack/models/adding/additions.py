@@ -10,7 +10,8 @@ from typing import Any, get_args
 
 import yaml
 
-from tritonstack.config.fields import MAXIMUM_NAME, PATTERNS
+from tritonstack.config.fields import MAXIMUM_NAME
+from tritonstack.config.patterns import PATTERNS
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.adding.seeded_request import FreeLengths, RequestTensor, attempts, seeded_tensor
 from tritonstack.models.lint.onnx_graph import GraphTensor
