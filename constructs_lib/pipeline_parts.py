@@ -17,7 +17,8 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
-from constructs_lib.artifact_bucket import LOGS_BY_POLICY, RETAINED, access_log_bucket, allow_service, bucket_resource
+from constructs_lib.artifact_bucket import LOGS_BY_POLICY, RETAINED, access_log_bucket, allow_service
+from constructs_lib.bucket_emptying import bucket_resource
 from constructs_lib.permission import allow, arn, regional_service, service_principal
 
 ACCESS_LOG_DAYS = 90
