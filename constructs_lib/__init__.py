@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from constructs_lib.artifact_bucket import OwnBucket
     from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, ProductionVariant
+    from constructs_lib.joined_network import JoinedNetwork
     from constructs_lib.multi_model_endpoint import MultiModelEndpoint
-    from constructs_lib.permission import JoinedNetwork
     from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
     from tritonstack.config import ContainerSettings, Rollout, Scaling, Timeouts
 
@@ -24,8 +24,8 @@ __all__ = [
 _MODULES = {  # all others are settings
     "artifact_bucket": {"OwnBucket"},
     "endpoint": {"CallableEndpoint", "Endpoint", "Fleet", "ProductionVariant"},
+    "joined_network": {"JoinedNetwork"},
     "multi_model_endpoint": {"MultiModelEndpoint"},
-    "permission": {"JoinedNetwork"},
     "triton_model": {"ExecutionRole", "MultiModelData", "SingleModelData", "TritonImage", "TritonModel"},
 }
 

@@ -20,14 +20,8 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf
-from constructs_lib.permission import (
-    BuildNetwork,
-    acknowledge_nameless,
-    allow,
-    allow_network,
-    allow_pull,
-    parameter_arn,
-)
+from constructs_lib.joined_network import BuildNetwork, allow_network
+from constructs_lib.permission import acknowledge_nameless, allow, allow_pull, parameter_arn
 from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
 from tritonstack.config.builds import QUEUE_MINUTES, BuildSettings, HubSettings

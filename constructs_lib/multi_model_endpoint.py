@@ -15,7 +15,7 @@ from constructs import Construct
 
 from constructs_lib.artifact_bucket import OwnBucket
 from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, ProductionVariant
-from constructs_lib.permission import JoinedNetwork
+from constructs_lib.joined_network import JoinedNetwork
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, TritonImage, TritonModel
 from tritonstack import naming
 from tritonstack.config import ContainerSettings, Rollout, Scaling, Timeouts

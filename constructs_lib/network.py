@@ -14,8 +14,9 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.codebuild_project import BuildLog
+from constructs_lib.joined_network import BuildNetwork, JoinedNetwork
 from constructs_lib.outputs import read_parameter, write_parameter
-from constructs_lib.permission import BuildNetwork, JoinedNetwork, allow, service_role
+from constructs_lib.permission import allow, service_role
 from constructs_lib.vpc_endpoints import VpcEndpoints
 from tritonstack import naming
 from tritonstack.config import CreatedNetwork, Environment, ImportedNetwork, NetworkSettings

@@ -14,15 +14,8 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArchiveStore
-from constructs_lib.permission import (
-    JoinedNetwork,
-    acknowledge_nameless,
-    allow_each,
-    allow_network,
-    arn,
-    asset_repository_name,
-    service_principal,
-)
+from constructs_lib.joined_network import JoinedNetwork, allow_network
+from constructs_lib.permission import acknowledge_nameless, allow_each, arn, asset_repository_name, service_principal
 from tritonstack import naming
 from tritonstack.config.execution_role import permissions
 from tritonstack.config.patterns import ECR_URI

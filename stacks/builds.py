@@ -22,18 +22,10 @@ from constructs_lib.codebuild_project import (
     log_config,
     vpc_config,
 )
+from constructs_lib.joined_network import BuildNetwork, allow_any_network, allow_network
 from constructs_lib.model_build import BuildSignals, EngineJobs, allow_engine_builds, allow_engine_jobs, allow_preparing
 from constructs_lib.outputs import publish_outputs, write_parameter
-from constructs_lib.permission import (
-    BuildNetwork,
-    acknowledge_nameless,
-    allow,
-    allow_any_network,
-    allow_jobs,
-    allow_network,
-    allow_pull,
-    service_role,
-)
+from constructs_lib.permission import acknowledge_nameless, allow, allow_jobs, allow_pull, service_role
 from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
 from tritonstack.config import Environment

@@ -25,11 +25,11 @@ from constructs_lib.codebuild_project import (
     cpu_project,
 )
 from constructs_lib.handler_function import DeadLetterRule, HandlerFunction
+from constructs_lib.joined_network import allow_any_network
 from constructs_lib.outputs import write_parameter
 from constructs_lib.permission import (
     acknowledge_nameless,
     allow,
-    allow_any_network,
     allow_listing,
     allow_passing,
     allow_pull,

@@ -12,9 +12,10 @@ from constructs import Construct
 from constructs_lib.activation import Activation, Verification
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.endpoint import Endpoint, Fleet, ProductionVariant
+from constructs_lib.joined_network import JoinedNetwork
 from constructs_lib.monitoring import EndpointLog, capture_data
 from constructs_lib.outputs import publish_outputs
-from constructs_lib.permission import JoinedNetwork, tag_all
+from constructs_lib.permission import tag_all
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 from tritonstack import naming
 from tritonstack.config import Endpoint as EndpointSettings
