@@ -1,4 +1,4 @@
-"""Policy statements and roles that several constructs share; house rules and tags of an account."""
+"""Policy statements, ARNs and service roles that several constructs share."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
-import jsii
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
@@ -145,50 +143,6 @@ def service_role(scope: Construct, service: str, *, description: str) -> tuple[i
     """A role for an AWS service and its one policy, which is empty: ``allow`` adds statements."""
     role = iam.Role(scope, "Role", description=description, assumed_by=service_principal(scope, service))
     return role, iam.Policy(scope, "Access", roles=[role])
-
-
-def apply_house_rules(
-    scope: Construct,
-    *,
-    stack: cdk.Stack,
-    role_path: str | None,
-    permissions_boundary_arn: str | None,
-    function_log_days: int | None = None,
-) -> None:
-    """Set what an account demands of all roles and log groups under ``scope``, those of later versions included.
-
-    ``stack``: the one in ``scope`` that the reference to the boundary belongs to. ``function_log_days``: retention of
-    the log groups of functions; None leaves the constructs' own.
-    """
-    if role_path is not None or function_log_days is not None:
-        cdk.Aspects.of(scope).add(_HouseRules(role_path, function_log_days))
-    if permissions_boundary_arn is not None:
-        policy = iam.ManagedPolicy.from_managed_policy_arn(stack, "PermissionsBoundary", permissions_boundary_arn)
-        iam.PermissionsBoundary.of(scope).apply(policy)
-
-
-@jsii.implements(cdk.IAspect)
-class _HouseRules:
-    def __init__(self, role_path: str | None, function_log_days: int | None) -> None:
-        self._role_path = role_path
-        self._days = function_log_days
-
-    def visit(self, node: IConstruct) -> None:
-        """Set path or retention of one construct. Called by the CDK with each."""
-        if isinstance(node, iam.CfnRole) and self._role_path is not None:
-            node.path = self._role_path
-        elif isinstance(node, logs.CfnLogGroup) and self._days is not None:
-            name = node.log_group_name  # of a generated one None, or the construct's token that resolves to nothing
-            if name is None or cdk.Token.is_unresolved(name) or name.startswith(naming.FUNCTION_LOGS):
-                node.retention_in_days = self._days
-
-
-def tag_all(scope: IConstruct, tags: Mapping[str, str]) -> None:
-    """Put tags on every stack and resource under ``scope`` that takes tags."""
-    for key in sorted(tags):
-        cdk.Tags.of(scope).add(key, tags[key])
-        # By the feature flag `explicitStackTags` the line above leaves stacks out, and what has its tags of them alone.
-        cdk.Tags.of(scope).add(key, tags[key], include_resource_types=["aws:cdk:stack"])
 
 
 def allow_listing(policy: iam.Policy, sid: str, *, artifacts: ArchiveStore, prefixes: Sequence[str]) -> None:

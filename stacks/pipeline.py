@@ -19,8 +19,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import pipelines
 from constructs import Construct
 
+from constructs_lib.account_requirements import apply_account_requirements, tag_all
 from constructs_lib.codebuild_project import acknowledge_role_paths
-from constructs_lib.permission import apply_house_rules, tag_all
 from constructs_lib.pipeline_parts import AssumingRole, PipelineBucket, PipelineTopic, acknowledge_pipeline, narrow
 from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
@@ -102,7 +102,7 @@ class PipelineStack(cdk.Stack):
         )
         tag_all(self, settings.tags)
         self._settings, self._names = settings, PipelineNames.of(settings)
-        apply_house_rules(
+        apply_account_requirements(
             self, stack=self, role_path=settings.role_path, permissions_boundary_arn=settings.permissions_boundary
         )
         self._store = PipelineBucket(self, "Store", pipeline=settings.name, artifact_days=settings.artifact_days)

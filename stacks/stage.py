@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from constructs import Construct
 
-from constructs_lib.permission import apply_house_rules, tag_all
+from constructs_lib.account_requirements import apply_account_requirements, tag_all
 from tritonstack import naming
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 from tritonstack.monitoring.parts import observed_parts
@@ -59,7 +59,7 @@ class EnvironmentStage(cdk.Stage):
         )
         tag_all(self, {**environment.tags, naming.ENVIRONMENT_TAG: environment.environment})
         self.artifacts = ArtifactsStack(self, "artifacts", environment=environment)
-        apply_house_rules(
+        apply_account_requirements(
             self,
             stack=self.artifacts,
             role_path=environment.role_path,
