@@ -10,10 +10,10 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IConstruct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucketReference, allow_key_through_s3, allow_listing
 from constructs_lib.endpoint import Endpoint
 from constructs_lib.handler_function import HandlerFunction, text_asset
-from constructs_lib.permission import allow, allow_key_through_s3, allow_listing, allow_metrics, arn
+from constructs_lib.permission import allow, allow_metrics, arn
 from constructs_lib.triton_model import MultiModelData, TritonImage
 from tritonstack import naming
 from tritonstack.config.endpoint import VerificationSettings

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from constructs_lib.bucket_emptying import BucketEmptying
 from constructs_lib.outputs import read_parameter, write_parameter
-from constructs_lib.permission import arn, regional_service
+from constructs_lib.permission import allow, arn, regional_service
 from tritonstack import naming
 from tritonstack.config import Environment
 from tritonstack.config.environment import CREATED
@@ -313,3 +313,38 @@ def _log_groups(environment: Environment) -> list[str]:
         if of != "load-tests" or environment.load_test is not None
     ]
     return [*groups, naming.endpoint_log_group(f"{name}-*")]
+
+
+def allow_listing(policy: iam.Policy, sid: str, *, artifacts: ArchiveStore, prefixes: Sequence[str]) -> None:
+    """Allow listing the objects below some key prefixes of a bucket; each ends with a slash.
+
+    A caller may name the folder without it (``aws s3 ls s3://bucket/folder``, SageMaker for ``S3Prefix`` data).
+    """
+    named = [each for prefix in prefixes for each in (f"{prefix}*", prefix.removesuffix("/"))]
+    below = {"StringLike": {"s3:prefix": named}}
+    allow(policy, sid, ["s3:ListBucket"], [artifacts.bucket_arn], conditions=below)
+
+
+def allow_key_through_s3(
+    policy: iam.Policy, sid: str, actions: Sequence[str], *, artifacts: ArtifactBucketReference
+) -> None:
+    """Allow using the archives' key for what S3 reads and writes, and no other service."""
+    through_s3 = {"StringEquals": {"kms:ViaService": regional_service(policy, "s3")}}
+    allow(policy, sid, actions, artifacts.key_arns, conditions=through_s3)
+
+
+def allow_jobs(policy: iam.Policy, actions: Sequence[str], *, artifacts: ArtifactBucketReference) -> None:
+    """Allow an engine's machine to read its job and write its output, and nothing else of the bucket.
+
+    ``actions``: on objects, as its service asks for them.
+    """
+    jobs = artifacts.objects_arn(f"{naming.JOBS}*")
+    allow(
+        policy,
+        "ReadAndWriteJobs",
+        actions,
+        [jobs],
+        wildcard=f"Each build makes folders of new names below {naming.JOBS} for the jobs of its engines; nothing else "
+        "lies there, and what does is removed after the build.",
+    )
+    allow_listing(policy, "ListJobs", artifacts=artifacts, prefixes=[naming.JOBS])

@@ -21,8 +21,8 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf
 from constructs_lib.joined_network import BuildNetwork, allow_network
-from constructs_lib.permission import acknowledge_nameless, allow, allow_pull, parameter_arn
-from constructs_lib.triton_model import TritonImage
+from constructs_lib.permission import acknowledge_nameless, allow, parameter_arn
+from constructs_lib.triton_model import TritonImage, allow_pull
 from tritonstack import naming
 from tritonstack.config.builds import QUEUE_MINUTES, BuildSettings, HubSettings
 from tritonstack.config.load_test import BenchBuildSettings

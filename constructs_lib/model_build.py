@@ -12,11 +12,11 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucketReference, allow_listing
 from constructs_lib.codebuild_project import BuildLog
 from constructs_lib.handler_function import DeadLetterRule, HandlerFunction, text_asset
 from constructs_lib.outputs import read_parameter
-from constructs_lib.permission import allow, allow_listing, allow_passing, arn, parameter_arn
+from constructs_lib.permission import allow, allow_passing, arn, parameter_arn
 from tritonstack import aws_names, naming
 
 

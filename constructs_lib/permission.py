@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -12,11 +11,7 @@ from constructs import Construct, IConstruct
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from tritonstack import naming
 from tritonstack.catalogue import dns_suffix
-from tritonstack.config.execution_role import COLON_SERVICES, Permission, permissions
-
-if TYPE_CHECKING:
-    from constructs_lib.artifact_bucket import ArchiveStore, ArtifactBucketReference
-    from constructs_lib.triton_model import TritonImage
+from tritonstack.config.execution_role import COLON_SERVICES, Permission
 
 
 def allow(
@@ -145,52 +140,10 @@ def service_role(scope: Construct, service: str, *, description: str) -> tuple[i
     return role, iam.Policy(scope, "Access", roles=[role])
 
 
-def allow_listing(policy: iam.Policy, sid: str, *, artifacts: ArchiveStore, prefixes: Sequence[str]) -> None:
-    """Allow listing the objects below some key prefixes of a bucket; each ends with a slash.
-
-    A caller may name the folder without it (``aws s3 ls s3://bucket/folder``, SageMaker for ``S3Prefix`` data).
-    """
-    named = [each for prefix in prefixes for each in (f"{prefix}*", prefix.removesuffix("/"))]
-    below = {"StringLike": {"s3:prefix": named}}
-    allow(policy, sid, ["s3:ListBucket"], [artifacts.bucket_arn], conditions=below)
-
-
-def allow_key_through_s3(
-    policy: iam.Policy, sid: str, actions: Sequence[str], *, artifacts: ArtifactBucketReference
-) -> None:
-    """Allow using the archives' key for what S3 reads and writes, and no other service."""
-    through_s3 = {"StringEquals": {"kms:ViaService": regional_service(policy, "s3")}}
-    allow(policy, sid, actions, artifacts.key_arns, conditions=through_s3)
-
-
-def allow_jobs(policy: iam.Policy, actions: Sequence[str], *, artifacts: ArtifactBucketReference) -> None:
-    """Allow an engine's machine to read its job and write its output, and nothing else of the bucket.
-
-    ``actions``: on objects, as its service asks for them.
-    """
-    jobs = artifacts.objects_arn(f"{naming.JOBS}*")
-    allow(
-        policy,
-        "ReadAndWriteJobs",
-        actions,
-        [jobs],
-        wildcard=f"Each build makes folders of new names below {naming.JOBS} for the jobs of its engines; nothing else "
-        "lies there, and what does is removed after the build.",
-    )
-    allow_listing(policy, "ListJobs", artifacts=artifacts, prefixes=[naming.JOBS])
-
-
 def allow_passing(policy: iam.Policy, sid: str, *, role_arn: str) -> None:
     """Allow passing a role to SageMaker and to no other service."""
     to_sagemaker = {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
     allow(policy, sid, ["iam:PassRole"], [role_arn], conditions=to_sagemaker)
-
-
-def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
-    """Allow pulling from the repositories of these images, and no other."""
-    partition = cdk.Stack.of(policy).partition
-    repositories = sorted({image.repository_arn(partition=partition) for image in images})
-    allow_each(policy, permissions("pull", repositories=repositories))
 
 
 def acknowledge_nameless(policy: iam.Policy) -> None:

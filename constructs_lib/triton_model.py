@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +99,13 @@ class TritonImage:
     def repository_arn(self, *, partition: str) -> str:
         """The repository's ARN in a partition (``aws``, ``aws-cn``, or a token)."""
         return f"arn:{partition}:ecr:{self.region}:{self.account}:repository/{self.repository}"
+
+
+def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
+    """Allow pulling from the repositories of these images, and no other."""
+    partition = cdk.Stack.of(policy).partition
+    repositories = sorted({image.repository_arn(partition=partition) for image in images})
+    allow_each(policy, permissions("pull", repositories=repositories))
 
 
 class ExecutionRole(Construct):

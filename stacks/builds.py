@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf
+from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf, allow_jobs
 from constructs_lib.codebuild_project import (
     BuildLog,
     BuildSource,
@@ -25,8 +25,8 @@ from constructs_lib.codebuild_project import (
 from constructs_lib.joined_network import BuildNetwork, allow_any_network, allow_network
 from constructs_lib.model_build import BuildSignals, EngineJobs, allow_engine_builds, allow_engine_jobs, allow_preparing
 from constructs_lib.outputs import publish_outputs, write_parameter
-from constructs_lib.permission import acknowledge_nameless, allow, allow_jobs, allow_pull, service_role
-from constructs_lib.triton_model import TritonImage
+from constructs_lib.permission import acknowledge_nameless, allow, service_role
+from constructs_lib.triton_model import TritonImage, allow_pull
 from tritonstack import aws_names, naming
 from tritonstack.config import Environment
 from tritonstack.config.builds import QUEUE_MINUTES

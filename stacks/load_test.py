@@ -16,7 +16,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucketReference, allow_listing
 from constructs_lib.codebuild_project import (
     BuildLog,
     BuildSource,
@@ -30,16 +30,14 @@ from constructs_lib.outputs import write_parameter
 from constructs_lib.permission import (
     acknowledge_nameless,
     allow,
-    allow_listing,
     allow_passing,
-    allow_pull,
     arn,
     asset_repository_name,
     endpoint_arns,
     parameter_arn,
     service_role,
 )
-from constructs_lib.triton_model import TritonImage
+from constructs_lib.triton_model import TritonImage, allow_pull
 from tritonstack import aws_names, naming
 from tritonstack.config import Endpoint, Environment, LoadTestSettings
 

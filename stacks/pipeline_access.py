@@ -10,17 +10,9 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucketReference, allow_key_through_s3, allow_listing
 from constructs_lib.model_build import allow_engine_builds, allow_engine_jobs, allow_parameters, allow_preparing
-from constructs_lib.permission import (
-    allow,
-    allow_key_through_s3,
-    allow_listing,
-    allow_metrics,
-    arn,
-    endpoint_arns,
-    staging_bucket_name,
-)
+from constructs_lib.permission import allow, allow_metrics, arn, endpoint_arns, staging_bucket_name
 from tritonstack import naming
 from tritonstack.config import Environment
 from tritonstack.pipeline.builds import PipelineNames, Work
