@@ -11,7 +11,7 @@ import pytest
 from tests.preflight.fakes import DENIED, SILENCE, Answer
 from tests.preflight.subjects import ACCOUNT, served, subject_of
 from tritonstack.preflight.runner import CHECKS, Check, run_checks
-from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
 from tritonstack.read_only_aws import NotKnownError
 
 
@@ -27,8 +27,8 @@ def check_of(name: str, *outcomes: str, after: threading.Event | None = None) ->
         for number, outcome in enumerate(outcomes):
             if after is not None and number == len(outcomes) - 1:
                 after.wait(60)
-            about = About(check=name, subject=f"{name} {number}", needed="n")
-            yield about.passes("f") if outcome == "passes" else about.fails("f", advice="a")
+            item = CheckedItem(check=name, subject=f"{name} {number}", needed="n")
+            yield item.passes("f") if outcome == "passes" else item.fails("f", advice="a")
 
     return Check(name=name, title=f"title of {name}", run=run)
 

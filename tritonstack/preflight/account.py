@@ -12,29 +12,29 @@ from tritonstack.catalogue import dns_suffix
 from tritonstack.config.patterns import ECR_URI
 from tritonstack.iam_evaluation import Policies, Request, evaluate
 from tritonstack.iam_policies import listed
-from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
 from tritonstack.read_only_aws import NotKnownError
 
 
 def check_account(subject: Subject) -> Iterator[PreflightResult]:
     """The credentials' account and the clients' region are those of the environment's file."""
     environment = subject.environment
-    about = About(
+    item = CheckedItem(
         check="account", subject=environment.environment, needed=f"{environment.account} in {environment.region}"
     )
-    yield from about.look(_account, subject)
+    yield from item.look(_account, subject)
 
 
-def _account(about: About, subject: Subject) -> PreflightResult:
+def _account(item: CheckedItem, subject: Subject) -> PreflightResult:
     environment = subject.environment
     identity = subject.calls.must("sts", "get_caller_identity")
     region = subject.calls.client("sts").meta.region_name
     found = f"{identity['Account']} in {region}, as {identity['Arn']}"
     if identity["Account"] != environment.account:
-        return about.fails(found, advice="Choose credentials of that account (AWS_PROFILE), or name yours in the file.")
+        return item.fails(found, advice="Choose credentials of that account (AWS_PROFILE), or name yours in the file.")
     if region != environment.region:
-        return about.fails(found, advice=f"The local AWS is {region} alone: name that region in the file.")
-    return about.passes(found)
+        return item.fails(found, advice=f"The local AWS is {region} alone: name that region in the file.")
+    return item.passes(found)
 
 
 NEEDED_VERSION = 6
@@ -60,23 +60,23 @@ def check_bootstrap(subject: Subject) -> Iterator[PreflightResult]:
     advice = f"npx cdk bootstrap aws://{environment.account}/{environment.region}"
     if qualifier != QUALIFIER:
         advice += f" --qualifier {qualifier}"
-    about = About(check="bootstrap", subject="version", needed=f"{NEEDED_VERSION} or later")
-    yield from about.look(_bootstrap_version, subject, qualifier, advice)
+    item = CheckedItem(check="bootstrap", subject="version", needed=f"{NEEDED_VERSION} or later")
+    yield from item.look(_bootstrap_version, subject, qualifier, advice)
     bucket = f"cdk-{qualifier}-assets-{environment.account}-{environment.region}"
-    about = About(check="bootstrap", subject="bucket", needed=f"{bucket}, of account {environment.account}")
-    yield from about.look(_bootstrap_bucket, subject, bucket, advice)
+    item = CheckedItem(check="bootstrap", subject="bucket", needed=f"{bucket}, of account {environment.account}")
+    yield from item.look(_bootstrap_bucket, subject, bucket, advice)
 
 
-def _bootstrap_version(about: About, subject: Subject, qualifier: str, advice: str) -> PreflightResult:
+def _bootstrap_version(item: CheckedItem, subject: Subject, qualifier: str, advice: str) -> PreflightResult:
     name = f"/cdk-bootstrap/{qualifier}/version"
     answer = subject.calls.ask("ssm", "get_parameter", absent=("ParameterNotFound",), Name=name)
     if answer is None:
-        return about.fails(f"no parameter {name}: the region is not bootstrapped", advice=advice)
+        return item.fails(f"no parameter {name}: the region is not bootstrapped", advice=advice)
     found = answer["Parameter"]["Value"]
-    return about.passes(found) if int(found) >= NEEDED_VERSION else about.fails(found, advice=advice)
+    return item.passes(found) if int(found) >= NEEDED_VERSION else item.fails(found, advice=advice)
 
 
-def _bootstrap_bucket(about: About, subject: Subject, bucket: str, advice: str) -> PreflightResult:
+def _bootstrap_bucket(item: CheckedItem, subject: Subject, bucket: str, advice: str) -> PreflightResult:
     """HeadBucket: 404 is a bucket that is gone. 403 means a missing permission, or another account's bucket.
 
     ``ExpectedBucketOwner`` makes S3 answer 403 for another account's (API reference, HeadBucket): where it answers
@@ -97,14 +97,14 @@ def _bootstrap_bucket(about: About, subject: Subject, bucket: str, advice: str) 
                 f"another's: {_ANOTHER_QUALIFIER}",
                 permission=error.permission,
             ) from error
-        return about.fails(f"{bucket} is another account's: no assets must go there", advice=_ANOTHER_QUALIFIER)
+        return item.fails(f"{bucket} is another account's: no assets must go there", advice=_ANOTHER_QUALIFIER)
     if answer is None:
-        return about.fails(
+        return item.fails(
             f"no bucket {bucket}",
             advice=f"{advice}. Where the stack CDKToolkit is there and its bucket was deleted, that makes none: "
             "docs/troubleshooting.md#the-bootstrap-bucket-is-gone",
         )
-    return about.passes(bucket)
+    return item.passes(bucket)
 
 
 _NO_BUCKET = ("404", "NoSuchBucket", "NotFound")
@@ -130,11 +130,11 @@ def check_image(subject: Subject) -> Iterator[PreflightResult]:
     for uri in sorted(uris):
         image = ECR_URI.fullmatch(uri)
         if image is not None:  # else it is of another registry: CodeBuild's own
-            about = About(check="image", subject=uri, needed="an image of that tag or digest that may be pulled")
-            yield from about.look(_image, subject, image)
+            item = CheckedItem(check="image", subject=uri, needed="an image of that tag or digest that may be pulled")
+            yield from item.look(_image, subject, image)
 
 
-def _image(about: About, subject: Subject, image: re.Match[str]) -> PreflightResult:
+def _image(item: CheckedItem, subject: Subject, image: re.Match[str]) -> PreflightResult:
     answer = subject.calls.ask(
         "ecr",
         "batch_get_image",
@@ -147,12 +147,12 @@ def _image(about: About, subject: Subject, image: re.Match[str]) -> PreflightRes
     )
     advice = "Name a release whose image AWS has there (the catalogue lists them), or set `image:` to your own copy."
     if answer is None:
-        return about.fails(f"account {image['account']} has no repository {image['repository']}", advice=advice)
+        return item.fails(f"account {image['account']} has no repository {image['repository']}", advice=advice)
     if not answer.get("images"):
         reasons = ", ".join(failure.get("failureCode", "") for failure in answer.get("failures", ()))
-        return about.fails(f"no such image ({reasons or 'none found'})", advice=advice)
+        return item.fails(f"no such image ({reasons or 'none found'})", advice=advice)
     digest = answer["images"][0].get("imageId", {}).get("imageDigest", "an image without a digest")
-    return about.passes(str(digest))
+    return item.passes(str(digest))
 
 
 _NO_KEY = ("NotFoundException",)
@@ -177,31 +177,33 @@ def check_key(subject: Subject) -> Iterator[PreflightResult]:
     if arn is None:
         return
     needed = f"{field}: an enabled symmetric key in {subject.environment.region}"
-    results = list(About(check="key", subject=arn, needed=needed).look(_key_state, subject, arn))
+    results = list(CheckedItem(check="key", subject=arn, needed=needed).look(_key_state, subject, arn))
     yield from results
     if any(result.outcome == "fails" for result in results):
         return
     services = tuple(_services(subject))
     needed = f"{field}: delegates to IAM of the account" + (f"; lets in {', '.join(services)}" if services else "")
-    yield from About(check="key", subject=f"policy of {arn}", needed=needed).look(_key_policy, subject, arn, services)
+    yield from CheckedItem(check="key", subject=f"policy of {arn}", needed=needed).look(
+        _key_policy, subject, arn, services
+    )
 
 
-def _key_state(about: About, subject: Subject, arn: str) -> PreflightResult:
+def _key_state(item: CheckedItem, subject: Subject, arn: str) -> PreflightResult:
     answer = subject.calls.ask("kms", "describe_key", absent=_NO_KEY, KeyId=arn)
     if answer is None:
-        return about.fails("no such key", advice="Name a key that is there.")
+        return item.fails("no such key", advice="Name a key that is there.")
     metadata = answer["KeyMetadata"]
     state, usage = metadata.get("KeyState", "Enabled"), metadata.get("KeyUsage", "ENCRYPT_DECRYPT")
     spec = metadata.get("KeySpec", "SYMMETRIC_DEFAULT")
     found = f"{state}, {usage}, {spec}"
     if state != "Enabled":
-        return about.fails(found, advice="Enable it (aws kms enable-key), or cancel its deletion, or name another one.")
+        return item.fails(found, advice="Enable it (aws kms enable-key), or cancel its deletion, or name another one.")
     if usage != "ENCRYPT_DECRYPT" or spec != "SYMMETRIC_DEFAULT":
-        return about.fails(found, advice="Name a symmetric key for encryption: S3, EBS and logs take no other.")
-    return about.passes(found)
+        return item.fails(found, advice="Name a symmetric key for encryption: S3, EBS and logs take no other.")
+    return item.passes(found)
 
 
-def _key_policy(about: About, subject: Subject, arn: str, services: tuple[str, ...]) -> PreflightResult:
+def _key_policy(item: CheckedItem, subject: Subject, arn: str, services: tuple[str, ...]) -> PreflightResult:
     metadata = subject.calls.must("kms", "describe_key", KeyId=arn)["KeyMetadata"]
     answer = subject.calls.must("kms", "get_key_policy", KeyId=metadata["Arn"], PolicyName="default")
     policy = json.loads(answer["Policy"])
@@ -210,10 +212,10 @@ def _key_policy(about: About, subject: Subject, arn: str, services: tuple[str, .
     if not lets_in(policy, (f"arn:aws:iam::{account}:root",)):
         missing.insert(0, f"IAM of account {account}")
     if missing:
-        return about.fails(
+        return item.fails(
             f"lets in no {', no '.join(missing)}", advice=f"Add statements to the key's policy: {_POLICY_PAGE}"
         )
-    return about.passes("lets in what is needed (conditions are not looked at)")
+    return item.passes("lets in what is needed (conditions are not looked at)")
 
 
 def lets_in(policy: dict[str, Any], principals: Iterable[str], *, action: str = USED) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from tritonstack.config import ImportedNetwork, NetworkSettings
 from tritonstack.config.builds import BuildNetwork
 from tritonstack.preflight.quotas import instance_need
-from tritonstack.preflight.subject import GONE, About, PreflightResult, Subject, endpoint_and_variants
+from tritonstack.preflight.subject import GONE, CheckedItem, PreflightResult, Subject, endpoint_and_variants
 from tritonstack.read_only_aws import NotKnownError
 
 _KINDS = {
@@ -68,32 +68,32 @@ def check_subnet(subject: Subject) -> Iterator[PreflightResult]:
     for subnet in named_subnets(subject):
         zone = f", in {subnet.zone}" if subnet.zone else ""
         owner = subnet.network.owner_account or subject.environment.account
-        about = About(
+        item = CheckedItem(
             check="subnet",
             subject=subnet.subnet_id,
             needed=f"a subnet of {subnet.network.vpc_id}{zone}, owned by {owner}, with {subnet.addresses} free "
             "addresses: one an instance",
         )
-        yield from about.look(_subnet, subject, subnet, owner)
+        yield from item.look(_subnet, subject, subnet, owner)
 
 
-def _subnet(about: About, subject: Subject, subnet: NamedSubnet, named_owner: str) -> PreflightResult:
+def _subnet(item: CheckedItem, subject: Subject, subnet: NamedSubnet, named_owner: str) -> PreflightResult:
     rows = _rows(subject, "Subnets", [subnet.subnet_id])
     if not rows:
-        return about.fails("no such subnet in the region", advice="Name a subnet that is there.")
+        return item.fails("no such subnet in the region", advice="Name a subnet that is there.")
     row = rows[0]
     vpc, zone, free = row["VpcId"], row["AvailabilityZone"], row["AvailableIpAddressCount"]
     owner = row["OwnerId"]
     found = f"in {vpc}, {zone}, owned by {owner}, {free} free addresses"
     if vpc != subnet.network.vpc_id or subnet.zone not in (None, zone):
-        return about.fails(found, advice="Name each zone's own subnet of that VPC.")
+        return item.fails(found, advice="Name each zone's own subnet of that VPC.")
     if owner != named_owner:
         own, field = owner == subject.environment.account, f"{subnet.field}.owner_account"
         advice = f"Remove {field}." if own else f'Write {field}: "{owner}".'
-        return about.fails(found, advice=f"{advice} The roles' policies name the owner in the subnets' ARNs.")
+        return item.fails(found, advice=f"{advice} The roles' policies name the owner in the subnets' ARNs.")
     if free < subnet.addresses:
-        return about.fails(found, advice="Free addresses there, or name a larger subnet, or more zones.")
-    return about.passes(found)
+        return item.fails(found, advice="Free addresses there, or name a larger subnet, or more zones.")
+    return item.passes(found)
 
 
 PAGE = "docs/network.md#another-network"
@@ -110,24 +110,24 @@ def check_left_network(subject: Subject) -> Iterator[PreflightResult]:
     if network is None:
         return
     stack = f"{subject.environment.environment}-network"
-    about = About(check="left-network", subject=stack, needed="nothing deleted that a fleet is in")
-    yield from about.look(_left_network, subject, network)
+    item = CheckedItem(check="left-network", subject=stack, needed="nothing deleted that a fleet is in")
+    yield from item.look(_left_network, subject, network)
 
 
-def _left_network(about: About, subject: Subject, network: NetworkSettings) -> Iterator[PreflightResult]:
-    goes = _goes(subject, network, stack=about.subject)
+def _left_network(item: CheckedItem, subject: Subject, network: NetworkSettings) -> Iterator[PreflightResult]:
+    goes = _goes(subject, network, stack=item.subject)
     if not goes:
-        yield about.passes("no subnet and no security group is taken away")
+        yield item.passes("no subnet and no security group is taken away")
         return
     for name in _endpoints(subject):
-        yield from replace(about, subject=name).look(_in_deleted, subject, goes, about.subject)
+        yield from replace(item, subject=name).look(_in_deleted, subject, goes, item.subject)
 
 
-def _in_deleted(about: About, subject: Subject, goes: Mapping[str, str], stack: str) -> PreflightResult:
-    inside = [goes[part] for part in _joined(subject, about.subject) if part in goes]
+def _in_deleted(item: CheckedItem, subject: Subject, goes: Mapping[str, str], stack: str) -> PreflightResult:
+    inside = [goes[part] for part in _joined(subject, item.subject) if part in goes]
     if not inside:
-        return about.passes(f"in nothing that {stack} would delete ({len(goes)} parts)")
-    return about.fails(
+        return item.passes(f"in nothing that {stack} would delete ({len(goes)} parts)")
+    return item.fails(
         f"its instances are in {', '.join(sorted(inside))}, which the deployment of {stack} would delete first",
         advice=f"In two deployments: first leave it (`join`) and keep `created` as it is, then take it out ({PAGE}).",
     )

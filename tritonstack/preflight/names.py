@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tritonstack import naming
-from tritonstack.preflight.subject import GONE, About, PreflightResult, Subject
+from tritonstack.preflight.subject import GONE, CheckedItem, PreflightResult, Subject
 
 
 def check_endpoint_name(subject: Subject) -> Iterator[PreflightResult]:
@@ -13,24 +13,26 @@ def check_endpoint_name(subject: Subject) -> Iterator[PreflightResult]:
     environment = subject.environment
     for endpoint in environment.endpoints:
         name = endpoint.sagemaker_name(environment.environment)
-        about = About(check="endpoint-name", subject=name, needed="no endpoint of that name, or this environment's own")
-        yield from about.look(_owner, subject, name, endpoint.name)
+        item = CheckedItem(
+            check="endpoint-name", subject=name, needed="no endpoint of that name, or this environment's own"
+        )
+        yield from item.look(_owner, subject, name, endpoint.name)
 
 
-def _owner(about: About, subject: Subject, name: str, endpoint: str) -> PreflightResult:
+def _owner(item: CheckedItem, subject: Subject, name: str, endpoint: str) -> PreflightResult:
     described = subject.calls.ask("sagemaker", "describe_endpoint", absent=GONE, EndpointName=name)
     if described is None:
-        return about.passes("no endpoint of that name")
+        return item.passes("no endpoint of that name")
     answer = subject.calls.must("sagemaker", "list_tags", ResourceArn=described["EndpointArn"])
     tags = {each["Key"]: each["Value"] for each in answer.get("Tags", ())}
     owner = tags.get(naming.ENVIRONMENT_TAG), tags.get(naming.ENDPOINT_TAG)
     if owner == (subject.environment.environment, endpoint):
-        return about.passes("this environment's own")
+        return item.passes("this environment's own")
     advice = (
         f"Rename endpoint {endpoint} in the environment's file, or delete the other one where nothing calls it: "
         f"aws sagemaker delete-endpoint --region {subject.environment.region} --endpoint-name {name}"
     )
     if owner == (None, None):
-        return about.fails(f"an endpoint without the tag {naming.ENVIRONMENT_TAG}: no stack made it", advice=advice)
+        return item.fails(f"an endpoint without the tag {naming.ENVIRONMENT_TAG}: no stack made it", advice=advice)
     found = f"endpoint {owner[1] or 'unknown'} of environment {owner[0] or 'unknown'}"
-    return about.fails(f"{found}, by its tags", advice=advice)
+    return item.fails(f"{found}, by its tags", advice=advice)

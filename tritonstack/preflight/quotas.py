@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tritonstack.config import Endpoint
-from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
 
 ALL_TYPES = "all instance types"
 ALL_ENDPOINT_INSTANCES = "Number of instances across active endpoints"
@@ -96,15 +96,15 @@ def check_endpoint_quota(subject: Subject) -> Iterator[PreflightResult]:
     """Quotas of endpoint instances: of each type of the environment, and of all types together."""
     types = sorted({each.instance_type for endpoint in subject.environment.endpoints for each in endpoint.fleets})
     for instance_type in (*types, None):
-        about = About(
+        item = CheckedItem(
             check="endpoint-quota",
             subject=instance_type or ALL_TYPES,
             needed="instances at maximum, of new fleets during updates, and of other endpoints",
         )
-        yield from about.look(_endpoint_quota, subject, instance_type)
+        yield from item.look(_endpoint_quota, subject, instance_type)
 
 
-def _endpoint_quota(about: About, subject: Subject, instance_type: str | None) -> PreflightResult:
+def _endpoint_quota(item: CheckedItem, subject: Subject, instance_type: str | None) -> PreflightResult:
     """Instances of other endpoints count; those that the environment's endpoints have now are in their maximum."""
     environment = subject.environment
     own = {endpoint.sagemaker_name(environment.environment) for endpoint in environment.endpoints}
@@ -116,11 +116,11 @@ def _endpoint_quota(about: About, subject: Subject, instance_type: str | None) -
     need = instance_need(environment.endpoints, others=others, at_once=subject.at_once, instance_type=instance_type)
     name = ALL_ENDPOINT_INSTANCES if instance_type is None else endpoint_quota_name(instance_type)
     if instance_type is not None and subject.facts.quota("sagemaker", name) is None:
-        return about.fails(
+        return item.fails(
             f"Service Quotas has no quota of it in {environment.region}",  # each type that is hosted there has one
             advice=f"Choose a type that SageMaker hosts in {environment.region}, or another region.",
         )
-    return subject.facts.compare_quota(replace(about, needed=str(need)), "sagemaker", name, need.total)
+    return subject.facts.compare_quota(replace(item, needed=str(need)), "sagemaker", name, need.total)
 
 
 def _engines_at_once(subject: Subject, kind: str) -> Counter[str]:
@@ -138,13 +138,13 @@ def check_processing_quota(subject: Subject) -> Iterator[PreflightResult]:
     engines = _engines_at_once(subject, "processing")
     numbers = [*sorted(engines.items()), *([(None, engines.total())] if engines else [])]
     for instance_type, number in numbers:
-        about = About(
+        item = CheckedItem(
             check="processing-quota",
             subject=instance_type or ALL_TYPES,
             needed=f"{number} for engines at once (builds.parallel_engines)",
         )
         name = ALL_PROCESSING_INSTANCES if instance_type is None else f"{instance_type} for processing job usage"
-        yield from about.look(subject.facts.compare_quota, "sagemaker", name, number)
+        yield from item.look(subject.facts.compare_quota, "sagemaker", name, number)
 
 
 def check_codebuild_quota(subject: Subject) -> Iterator[PreflightResult]:
@@ -154,11 +154,11 @@ def check_codebuild_quota(subject: Subject) -> Iterator[PreflightResult]:
     if subject.builds_on_deploy:
         builds.append((subject.environment.builds.compute_type, False, 1, "a deployment's build"))
     for compute_type, gpu, number, purpose in builds:
-        about = About(
+        item = CheckedItem(
             check="codebuild-quota",
             subject=f"{compute_type} {'LINUX_GPU_CONTAINER' if gpu else 'LINUX_CONTAINER'}",
             needed=f"{number} for {purpose} at once",
         )
-        yield from about.look(
+        yield from item.look(
             subject.facts.compare_quota, "codebuild", codebuild_quota_name(compute_type, gpu=gpu), number
         )

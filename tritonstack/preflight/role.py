@@ -10,7 +10,7 @@ from tritonstack.config import Endpoint
 from tritonstack.config.execution_role import Permission, required_permissions
 from tritonstack.config.patterns import ECR_URI
 from tritonstack.preflight.account import lets_in, qualifier_of
-from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
 from tritonstack.read_only_aws import NotKnownError
 
 _PRINCIPAL = "sagemaker.amazonaws.com"
@@ -25,45 +25,45 @@ def check_role(subject: Subject) -> Iterator[PreflightResult]:
         if endpoint.role_arn is None:
             continue
         name = f"{endpoint.name}: {endpoint.role_arn}"
-        about = About(check="role", subject=name, needed=f"a role that {_PRINCIPAL} may assume")
-        results = list(about.look(_trust, subject, endpoint.role_arn))
+        item = CheckedItem(check="role", subject=name, needed=f"a role that {_PRINCIPAL} may assume")
+        results = list(item.look(_trust, subject, endpoint.role_arn))
         yield from results
         if any(result.outcome == "fails" for result in results):
             continue
         needed = f"allowed what tritonstack preflight -e {environment.environment} --role-policy prints"
-        about = About(check="role", subject=f"policies of {name}", needed=needed)
-        yield from about.look(_permissions, subject, endpoint, endpoint.role_arn)
+        item = CheckedItem(check="role", subject=f"policies of {name}", needed=needed)
+        yield from item.look(_permissions, subject, endpoint, endpoint.role_arn)
 
 
-def _trust(about: About, subject: Subject, arn: str) -> PreflightResult:
+def _trust(item: CheckedItem, subject: Subject, arn: str) -> PreflightResult:
     name = arn.rpartition("/")[2]
     answer = subject.calls.ask("iam", "get_role", absent=("NoSuchEntity",), RoleName=name)
     if answer is None:
-        return about.fails("no such role", advice="Make it, or name one that is there in role_arn.")
+        return item.fails("no such role", advice="Make it, or name one that is there in role_arn.")
     found = answer["Role"]["Arn"]
     if found != arn:
-        return about.fails(f"the role is {found}", advice="Write its whole ARN, with its path, in role_arn.")
+        return item.fails(f"the role is {found}", advice="Write its whole ARN, with its path, in role_arn.")
     policy: dict[str, Any] = answer["Role"].get("AssumeRolePolicyDocument", {})
     if not lets_in(policy, (_PRINCIPAL, f"{_PRINCIPAL}.cn"), action="sts:AssumeRole"):
         advice = f"Allow sts:AssumeRole to the service {_PRINCIPAL} in its trust policy."
-        return about.fails(f"its trust policy lets in no {_PRINCIPAL}", advice=advice)
-    return about.passes(f"lets in {_PRINCIPAL} (conditions are not looked at)")
+        return item.fails(f"its trust policy lets in no {_PRINCIPAL}", advice=advice)
+    return item.passes(f"lets in {_PRINCIPAL} (conditions are not looked at)")
 
 
-def _permissions(about: About, subject: Subject, endpoint: Endpoint, arn: str) -> PreflightResult:
+def _permissions(item: CheckedItem, subject: Subject, endpoint: Endpoint, arn: str) -> PreflightResult:
     if subject.local:
-        return about.unknown(
+        return item.unknown(
             "the local AWS simulates no policy under its conditions, and checks no permission of a container",
             advice="Run it against AWS.",
         )
     permissions = list(needed_permissions(subject, endpoint))
     denied = [f"{each.sid} ({', '.join(wrong)})" for each in permissions if (wrong := _denied(subject, arn, each))]
     if denied:
-        return about.fails(
+        return item.fails(
             f"its own policies, boundary and organization do not allow {'; '.join(denied)}",
             advice=f"Attach what tritonstack preflight -e {subject.environment.environment} --role-policy prints.",
         )
-    return about.passes(f"{len(permissions)} statements simulated, all allowed")
+    return item.passes(f"{len(permissions)} statements simulated, all allowed")
 
 
 def needed_permissions(subject: Subject, endpoint: Endpoint) -> Iterator[Permission]:

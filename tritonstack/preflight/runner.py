@@ -15,7 +15,7 @@ from tritonstack.preflight.names import check_endpoint_name
 from tritonstack.preflight.quotas import check_codebuild_quota, check_endpoint_quota, check_processing_quota
 from tritonstack.preflight.role import check_role
 from tritonstack.preflight.stacks import check_left_stacks, check_stacks
-from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
 
 LONGEST_SECONDS = 90.0
 """For all checks together; a check that has not ended by then is unknown."""
@@ -110,4 +110,4 @@ def _run(checks: tuple[Check, ...], subject: Subject, *, say: Say, until: float)
 
 
 def _unknown(check: Check, found: str, needed: str, advice: str) -> PreflightResult:
-    return About(check=check.name, subject=check.title, needed=needed).unknown(found, advice=advice)
+    return CheckedItem(check=check.name, subject=check.title, needed=needed).unknown(found, advice=advice)

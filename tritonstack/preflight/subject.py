@@ -70,8 +70,8 @@ def report_of(results: Sequence[PreflightResult], environment: Environment, *, c
 
 
 @dataclass(frozen=True, kw_only=True)
-class About:
-    """One thing that a check looks at, and what a deployment needs of it: makes its results."""
+class CheckedItem:
+    """One item that a check looks at, and what a deployment needs of it; makes the results of the check."""
 
     check: str
     subject: str
@@ -205,17 +205,17 @@ class AccountFacts:
                 return found
         return None
 
-    def compare_quota(self, about: About, service: str, name: str, needed: int) -> PreflightResult:
+    def compare_quota(self, item: CheckedItem, service: str, name: str, needed: int) -> PreflightResult:
         """Whether the quota called ``name`` is ``needed`` or more."""
         quota = self.quota(service, name)
         if quota is None:
-            return about.unknown(
+            return item.unknown(
                 f"Service Quotas of {self._region} lists no «{name}» of {service}",
                 advice="Look at the service's quotas in the console: the name may differ there, or there is none.",
             )
         if quota.value >= needed:
-            return about.passes(str(quota))
-        return about.fails(str(quota), advice=quota.how_to_raise(region=self._region, wanted=needed))
+            return item.passes(str(quota))
+        return item.fails(str(quota), advice=quota.how_to_raise(region=self._region, wanted=needed))
 
     def _read_quotas(self, service: str, *, defaults: bool) -> dict[str, Quota]:
         """Name in lower case → quota. A row may have an error in the place of its value."""

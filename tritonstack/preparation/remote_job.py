@@ -96,7 +96,7 @@ def await_job(job: RemoteJob, *, stop: threading.Event, interval: float, report:
             except WorkFailedError as error:
                 lost += 1
                 if lost > LOST_LOOKS:
-                    raise _out_of_sight(error, job, what=what) from error
+                    raise _lost_job_error(error, job, what=what) from error
                 report(f"{what}: {error}")
             else:
                 if state.ended:
@@ -110,8 +110,8 @@ def await_job(job: RemoteJob, *, stop: threading.Event, interval: float, report:
     raise EngineStoppedError(link=job.link)
 
 
-def _out_of_sight(error: WorkFailedError, job: RemoteJob, *, what: str) -> WorkFailedError:
-    """The error of a job that cannot be looked at any more; with credentials that have ended, nor be stopped."""
+def _lost_job_error(error: WorkFailedError, job: RemoteJob, *, what: str) -> WorkFailedError:
+    """The error of a job whose state cannot be read any more; with expired credentials it cannot be stopped either."""
     if not credentials_ended(error):
         return error
     where = f": {job.link}" if job.link else ""

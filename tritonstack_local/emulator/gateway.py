@@ -62,7 +62,7 @@ class Fault:
     # the error's code, where another than the status's own is meant: ``BucketNotEmpty``; ``ExpiredToken`` (S3) or
     # ``ExpiredTokenException`` (others) where the caller's credentials have ended
     code: str = ""
-    times: int  # how many requests it befalls still
+    times: int  # how many further requests it applies to
     delay_seconds: float = 0.0  # how long the answer takes
 
     def answer(self) -> tuple[int, bytes] | None:
@@ -111,8 +111,8 @@ class Faults:
         with self._lock:
             return [dict(vars(fault)) for fault in self._waiting]
 
-    async def befall(self, method: str, path: str, operation: str = "") -> tuple[int, bytes] | None:
-        """The answer to a request in place of AWS's, after the fault's delay; None lets the request through."""
+    async def next_fault(self, method: str, path: str, operation: str = "") -> tuple[int, bytes] | None:
+        """The response of the next fault for this request, after its delay; None lets the request through."""
         fault = self._next(
             lambda one: (
                 (one.path != "" and one.method == method and one.path in path)
@@ -140,11 +140,11 @@ class Faults:
         """Whether new instances of a type are to be refused for want of ``what``."""
         return self._next(lambda one: (one.instance_type, one.short_of) == (instance_type, what)) is not None
 
-    def _next(self, befalls: Callable[[Fault], bool]) -> Fault | None:
-        """The first fault of these; it is counted."""
+    def _next(self, matches: Callable[[Fault], bool]) -> Fault | None:
+        """The first waiting fault that matches; counts it as used once."""
         with self._lock:
             for place, fault in enumerate(self._waiting):
-                if befalls(fault):
+                if matches(fault):
                     left = replace(fault, times=fault.times - 1)
                     self._waiting[place : place + 1] = [left] if left.times else []
                     return fault
@@ -246,7 +246,7 @@ class Gateway:
                 answer = await self._invoke(scope, receive)
             else:
                 target = dict(scope["headers"]).get(b"x-amz-target", b"").decode("latin-1")  # AmazonSSM.PutParameter
-                fault = await self._faults.befall(method, path, target.rpartition(".")[2])
+                fault = await self._faults.next_fault(method, path, target.rpartition(".")[2])
                 if fault is None:
                     receive, answer = await gate.authorised(scope, receive)
                 else:

@@ -52,7 +52,7 @@ def s3_of(aws: Emulator, *, attempts: int) -> Any:
     )
 
 
-def test_a_fault_befalls_the_named_requests_as_often_as_its_count(aws: Emulator, bucket: str) -> None:
+def test_a_fault_applies_to_the_named_requests_as_often_as_its_count(aws: Emulator, bucket: str) -> None:
     ask(aws, "POST", fault(status=503, times=2))
     s3 = s3_of(aws, attempts=1)
     s3.put_object(Bucket=bucket, Key="other", Body=b"1")
