@@ -18,8 +18,7 @@ from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, Productio
 from constructs_lib.joined_network import JoinedNetwork
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, TritonImage, TritonModel
 from tritonstack import naming
-from tritonstack.config import ContainerSettings, Rollout, Scaling, Timeouts
-from tritonstack.config import Endpoint as EndpointSettings
+from tritonstack.config import ContainerSettings, EndpointSettings, Rollout, Scaling, Timeouts
 from tritonstack.config.endpoint import check_endpoint
 from tritonstack.config.fields import MAXIMUM_NAME, Site
 from tritonstack.config.release import release_warnings

@@ -39,7 +39,7 @@ from constructs_lib.permission import (
 )
 from constructs_lib.triton_model import TritonImage, allow_pull
 from tritonstack import aws_names, naming
-from tritonstack.config import Endpoint, Environment, LoadTestSettings
+from tritonstack.config import EndpointSettings, Environment, LoadTestSettings
 
 if TYPE_CHECKING:
     from constructs_lib.network import NetworkReference
@@ -106,7 +106,7 @@ class LoadTestStack(cdk.Stack):
         self.machine = self._machine([each for each in tested if not each.multi_model])
         self._record("log-group-name", self._log.name)
 
-    def _project(self, endpoints: Sequence[Endpoint]) -> codebuild.CfnProject | None:
+    def _project(self, endpoints: Sequence[EndpointSettings]) -> codebuild.CfnProject | None:
         """The project that tests multi-model endpoints; its role may invoke them and write results."""
         if not endpoints:
             return None
@@ -157,7 +157,7 @@ class LoadTestStack(cdk.Stack):
         self._record("project-name", project.ref)
         return project
 
-    def _machine(self, endpoints: Sequence[Endpoint]) -> stepfunctions.CfnStateMachine | None:
+    def _machine(self, endpoints: Sequence[EndpointSettings]) -> stepfunctions.CfnStateMachine | None:
         """The state machine that tests single-model endpoints, its jobs' role and its steps' function."""
         if not endpoints:
             return None
@@ -217,7 +217,7 @@ class LoadTestStack(cdk.Stack):
         self._record("undelivered-queue-name", cleaning.undelivered.attr_queue_name)
         return machine
 
-    def _job_role(self, endpoints: Sequence[Endpoint], prefixes: Sequence[str]) -> iam.Role:
+    def _job_role(self, endpoints: Sequence[EndpointSettings], prefixes: Sequence[str]) -> iam.Role:
         """The role of Inference Recommender jobs: reads archives and payloads, pulls the image, owns test endpoints.
 
         AWS documents no least set of actions for this role (its guide has AmazonSageMakerFullAccess): the actions here

@@ -18,8 +18,7 @@ from constructs_lib.monitoring import EndpointLog, capture_data
 from constructs_lib.outputs import publish_outputs
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 from tritonstack import naming
-from tritonstack.config import Endpoint as EndpointSettings
-from tritonstack.config import Environment
+from tritonstack.config import EndpointSettings, Environment
 from tritonstack.config.release import release_warnings
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class ServingStack(cdk.Stack):
             self,
             "Endpoint",
             endpoint_name=name,
-            variants=[self._variant(each, image, network, release_set) for each in endpoint.fleets],
+            variants=[self._variant(each, image, network, release_set) for each in endpoint.variant_settings],
             timeouts=endpoint.timeouts,
             rollout=endpoint.rollout,
             endpoint_tags=endpoint_tags(endpoint),
@@ -241,7 +240,7 @@ class ServingStack(cdk.Stack):
             "builds_on_deploy": builds,
         }
         if endpoint.variants:
-            outputs["variants"] = {each.variants[0].name: each.variant_name for each in endpoint.fleets}
+            outputs["variants"] = {each.variants[0].name: each.variant_name for each in endpoint.variant_settings}
         publish_outputs(
             self, environment=environment, kind="serving", outputs=outputs, name=naming.serving_part(endpoint.name)
         )

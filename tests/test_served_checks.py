@@ -59,7 +59,7 @@ def test_variants_take_the_same_requests_and_each_serves_its_own_default_model(t
     assert check_archives(gone, {"a": contents["a"]})[0].field == "endpoints[0].variants[0].model"
     [endpoint] = with_default_models(with_archives(settings, {"b": ("b-large",)}), contents).endpoints
     assert endpoint.models == ("a", "b-large")
-    assert [each.container.default_model_name for each in endpoint.fleets] == ["e", None]
+    assert [each.container.default_model_name for each in endpoint.variant_settings] == ["e", None]
 
 
 @pytest.mark.parametrize("named", ["onnxruntime", "onnxruntime_onnx", "tensorrt_plan", "ensemble", "python"])

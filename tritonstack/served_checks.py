@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue, release_order
 from tritonstack.config.container import ContainerSettings
-from tritonstack.config.endpoint import Endpoint
+from tritonstack.config.endpoint import EndpointSettings
 from tritonstack.config.environment import Environment
 from tritonstack.config.yaml_loader import shown, with_lines
 from tritonstack.errors import Location, Problem, nearest
@@ -15,7 +15,7 @@ from tritonstack.models.source import ArchiveContents
 
 
 def check_model(
-    *, endpoint: Endpoint, backends: Iterable[str], model: str, location: Location, region: str
+    *, endpoint: EndpointSettings, backends: Iterable[str], model: str, location: Location, region: str
 ) -> Iterator[Problem]:
     """Every backend (a value of ``backend:`` or ``platform:``) that a model needs and its endpoint's release lacks."""
     catalogue = load_catalogue()
@@ -80,12 +80,12 @@ def check_archives(
                 )
                 findings += _check_called(endpoint=endpoint, found=known[model], model=model, location=location)
         findings += _check_dali(endpoint=endpoint, contents=known, location=(*place, "container", "additional_args"))
-        for number, fleet in enumerate(endpoint.fleets):
-            named = {name for entry in fleet.models for name in (archives or {}).get(entry, (entry,))}
+        for number, variant in enumerate(endpoint.variant_settings):
+            named = {name for entry in variant.models for name in (archives or {}).get(entry, (entry,))}
             own = {name: found for name, found in known.items() if name in named}
             own_container = bool(endpoint.variants) and endpoint.variants[number].container is not None
             where = (*place, *(("variants", number) if own_container else ()), "container", "default_model_name")
-            findings += _check_default_model(endpoint=fleet, contents=own, location=where)
+            findings += _check_default_model(endpoint=variant, contents=own, location=where)
         if endpoint.variants:
             findings += _check_requests(known, location=(*place, "variants"))
     return with_lines(findings, file or Path("environments") / f"{environment.environment}.yaml")
@@ -116,14 +116,14 @@ def with_default_models(environment: Environment, contents: Mapping[str, Archive
     for endpoint in environment.endpoints:
         own: dict[str, object] = {"container": _with_default_model(endpoint, contents)}
         if endpoint.variants:
-            containers = [_with_default_model(fleet, contents) for fleet in endpoint.fleets]
+            containers = [_with_default_model(each, contents) for each in endpoint.variant_settings]
             pairs = zip(endpoint.variants, containers, strict=True)
             own = {"variants": tuple(each.model_copy(update={"container": container}) for each, container in pairs)}
         endpoints.append(endpoint.model_copy(update=own))
     return environment.model_copy(update={"endpoints": tuple(endpoints)})
 
 
-def _with_default_model(endpoint: Endpoint, contents: Mapping[str, ArchiveContents]) -> ContainerSettings:
+def _with_default_model(endpoint: EndpointSettings, contents: Mapping[str, ArchiveContents]) -> ContainerSettings:
     """The container's settings with the model that it serves by default, and those that are loaded with it."""
     name, found = _default_model(endpoint, contents), contents.get(endpoint.models[0])
     loads = tuple(f"--load-model={each}" for each in found.called if each != name) if found else ()
@@ -149,7 +149,9 @@ def _check_requests(contents: Mapping[str, ArchiveContents], *, location: Locati
         )
 
 
-def _check_called(*, endpoint: Endpoint, found: ArchiveContents, model: str, location: Location) -> Iterator[Problem]:
+def _check_called(
+    *, endpoint: EndpointSettings, found: ArchiveContents, model: str, location: Location
+) -> Iterator[Problem]:
     """Models that others of the archive call by BLS: what loads them, and which model requests reach."""
     if not found.called:
         return
@@ -171,7 +173,7 @@ def _check_called(*, endpoint: Endpoint, found: ArchiveContents, model: str, loc
         )
 
 
-def _default_model(endpoint: Endpoint, contents: Mapping[str, ArchiveContents]) -> str | None:
+def _default_model(endpoint: EndpointSettings, contents: Mapping[str, ArchiveContents]) -> str | None:
     named = endpoint.container.default_model_name
     found = contents.get(endpoint.models[0])
     if endpoint.multi_model or named is not None or found is None or len(found.models) < 2:
@@ -182,7 +184,7 @@ def _default_model(endpoint: Endpoint, contents: Mapping[str, ArchiveContents]) 
 
 
 def _check_default_model(
-    *, endpoint: Endpoint, contents: Mapping[str, ArchiveContents], location: Location
+    *, endpoint: EndpointSettings, contents: Mapping[str, ArchiveContents], location: Location
 ) -> Iterator[Problem]:
     """A single-model container ends at once where its archive has several folders and none is named (serve)."""
     if endpoint.multi_model:
@@ -203,7 +205,7 @@ def _check_default_model(
 
 
 def _check_dali(
-    *, endpoint: Endpoint, contents: Mapping[str, ArchiveContents], location: Location
+    *, endpoint: EndpointSettings, contents: Mapping[str, ArchiveContents], location: Location
 ) -> Iterator[Problem]:
     """In multi-model mode, models are unloaded to make room; DALI must give its GPU memory back then."""
     using = sorted(model for model, found in contents.items() if "dali" in found.backends)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.config.environment_file import environment_text, problems_of
 from tests.config.test_settings import models_of
 from tritonstack.catalogue import load_catalogue
-from tritonstack.config import Endpoint, Environment, load_environment
+from tritonstack.config import EndpointSettings, Environment, load_environment
 from tritonstack.errors import InputError
 
 CATALOGUE = load_catalogue()
@@ -30,7 +30,7 @@ JUNK = st.recursive(
     max_leaves=6,
 )
 TOP_FIELDS = st.sampled_from([*Environment.model_fields, "other"])
-ENDPOINT_FIELDS = st.sampled_from([*Endpoint.model_fields, "other"])
+ENDPOINT_FIELDS = st.sampled_from([*EndpointSettings.model_fields, "other"])
 
 ENVIRONMENTS = st.fixed_dictionaries(
     {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.config.environment_file import problems_of, write_environment
-from tritonstack.config import Endpoint, Rollout, load_environment
+from tritonstack.config import EndpointSettings, Rollout, load_environment
 from tritonstack.config.rollout import check_rollout
 
 CANARY = "kind: canary, size_percent: 50, wait_seconds: 600, accept_multi_model: true"
@@ -27,10 +27,10 @@ def test_there_are_alarms_where_something_is_waited_for(tmp_path: Path) -> None:
     assert loaded(tmp_path, "kind: all-at-once, accept_multi_model: true").own_alarms is None, "nothing is watched"
 
 
-def scaled_endpoint(rollout: dict[str, object], *, smallest: int, largest: int, initial: int) -> Endpoint:
+def scaled_endpoint(rollout: dict[str, object], *, smallest: int, largest: int, initial: int) -> EndpointSettings:
     """A single-model endpoint with this rollout; scaled where its limits differ."""
     scaling = {"minimum": smallest, "maximum": largest, "invocations_per_instance": 100.0}
-    return Endpoint.model_validate(
+    return EndpointSettings.model_validate(
         {
             "name": "e",
             "mode": "single-model",
@@ -44,7 +44,7 @@ def scaled_endpoint(rollout: dict[str, object], *, smallest: int, largest: int, 
     )
 
 
-def check(endpoint: Endpoint) -> list[str]:
+def check(endpoint: EndpointSettings) -> list[str]:
     """What is refused of an endpoint's rollout."""
     return [f"{each.found} | {each.allowed} | {each.advice}" for each in check_rollout(endpoint=endpoint, location=())]
 

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.config.environment_file import problems_of, write_environment
-from tritonstack.config import Endpoint, Scaling, load_environment
+from tritonstack.config import EndpointSettings, Scaling, load_environment
 from tritonstack.config.fields import Site
 from tritonstack.config.scaling import check_scaling
 
 GOOD = "minimum: 2, maximum: 6, gpu_utilization: 60"
 
 
-def endpoint_of(folder: Path, scaling: str, *, more: str = "", header: str = "") -> Endpoint:
+def endpoint_of(folder: Path, scaling: str, *, more: str = "", header: str = "") -> EndpointSettings:
     """The endpoint as it was read."""
     return load_environment(write_environment(folder, endpoint=lines(scaling, more), header=header)).endpoints[0]
 
@@ -89,7 +89,7 @@ def test_a_canary_must_fit_the_smallest_and_the_largest_fleet(tmp_path: Path) ->
 def test_accepted_counts_are_in_order_and_two_in_production(
     minimum: int, maximum: int, initial: int, production: bool, multi_model: bool
 ) -> None:
-    endpoint = Endpoint.model_validate(
+    endpoint = EndpointSettings.model_validate(
         {
             "name": "e",
             "mode": "multi-model" if multi_model else "single-model",

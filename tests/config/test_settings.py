@@ -15,7 +15,7 @@ from tests.config.environment_file import write_environment
 from tritonstack.catalogue import load_catalogue
 from tritonstack.cli.schema import schema_text
 from tritonstack.config import (
-    Endpoint,
+    EndpointSettings,
     Environment,
     engines_built_on_deploy,
     load_environment,
@@ -30,7 +30,7 @@ CATALOGUE = load_catalogue()
 COMMITTED = sorted((REPOSITORY / "environments").glob("*.yaml"))
 
 
-def endpoint_of(folder: Path, *, header: str = "", endpoint: str = "") -> Endpoint:
+def endpoint_of(folder: Path, *, header: str = "", endpoint: str = "") -> EndpointSettings:
     """The endpoint of a small environment with the given lines."""
     return load_environment(write_environment(folder, header=header, endpoint=endpoint)).endpoints[0]
 
@@ -104,10 +104,13 @@ def test_a_variant_has_the_endpoints_settings_but_for_its_own(tmp_path: Path) ->
     path = write_environment(tmp_path, endpoint=lines, without=["models"])
     [endpoint] = load_environment(path).endpoints
     assert endpoint.models == ("a", "b")
-    current, candidate = endpoint.fleets
-    assert [each.variant_name for each in endpoint.fleets] == ["current-g4dn-xlarge", "candidate-g4dn-2xlarge"]
-    assert [each.models for each in endpoint.fleets] == [("a",), ("b",)]
-    assert [each.initial_instance_count for each in endpoint.fleets] == [2, 1]
+    current, candidate = endpoint.variant_settings
+    assert [each.variant_name for each in endpoint.variant_settings] == [
+        "current-g4dn-xlarge",
+        "candidate-g4dn-2xlarge",
+    ]
+    assert [each.models for each in endpoint.variant_settings] == [("a",), ("b",)]
+    assert [each.initial_instance_count for each in endpoint.variant_settings] == [2, 1]
     assert current.scaling == endpoint.scaling
     assert candidate.scaling is not None
     assert candidate.scaling.maximum == 3
@@ -116,7 +119,7 @@ def test_a_variant_has_the_endpoints_settings_but_for_its_own(tmp_path: Path) ->
     [block] = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs/updates.md").read_text(), re.DOTALL)
     documented = {**parse_yaml(path.read_text()).value, "endpoints": parse_yaml(block).value}
     validator.validate(documented)
-    assert [each.models for each in Environment.model_validate(documented).endpoints[0].fleets] == [
+    assert [each.models for each in Environment.model_validate(documented).endpoints[0].variant_settings] == [
         ("inception-ensemble-graphdef",),
         ("inception-ensemble",),
     ]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tritonstack.adapters import Adapters
-from tritonstack.config import Endpoint, Environment
+from tritonstack.config import EndpointSettings, Environment
 from tritonstack.models.execution_environment import PackedEnvironment
 from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, Places, SampleEntry
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
@@ -60,7 +60,7 @@ PACKED = gzip.compress(bytes(1024), mtime=0)
 
 
 @dataclass(frozen=True)
-class _Endpoint:
+class _StandInEndpoint:
     name: str
     models: tuple[str, ...]
     platform: Platform
@@ -78,16 +78,16 @@ class _Builds(BuildChoice):
 @dataclass(frozen=True)
 class _Environment:
     environment: str
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[EndpointSettings, ...]
     builds: _Builds
 
 
-def make_endpoint(name: str, models: tuple[str, ...], platform: Platform = T4) -> Endpoint:
+def make_endpoint(name: str, models: tuple[str, ...], platform: Platform = T4) -> EndpointSettings:
     """What archives need to know of an endpoint."""
-    return cast("Endpoint", _Endpoint(name, models, platform))
+    return cast("EndpointSettings", _StandInEndpoint(name, models, platform))
 
 
-def make_environment(*endpoints: Endpoint, on_deploy: bool | None = None) -> Environment:
+def make_environment(*endpoints: EndpointSettings, on_deploy: bool | None = None) -> Environment:
     """What archives need to know of an environment, ``dev``."""
     return cast("Environment", _Environment("dev", endpoints, _Builds(on_deploy=on_deploy)))
 

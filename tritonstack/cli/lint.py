@@ -102,7 +102,9 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> tuple[list[Served
     repositories, choice = project_folder() / "model_repos", choice_of(settings)
     served: list[Served] = []
     together: list[Finding] = []
-    for number, endpoint in ((number, each) for number, of in enumerate(settings.endpoints) for each in of.fleets):
+    for number, endpoint in (
+        (number, each) for number, of in enumerate(settings.endpoints) for each in of.variant_settings
+    ):
         sources = [source for model in endpoint.models for source in sources_of(model, repositories, choice)]
         targeted = [(source, target_of_archive(source, endpoint, environment, places)) for source in sources]
         place = (path, document.line(("endpoints", number, "release")) or 0)

@@ -31,7 +31,7 @@ from tritonstack.cli.conventions import (
 from tritonstack.cli.progress import ended_by_signals
 from tritonstack.cli.safe_console import SafeConsole
 from tritonstack.cli.session import require_account, session_of
-from tritonstack.config import Endpoint, load_environment
+from tritonstack.config import EndpointSettings, load_environment
 from tritonstack.engines.plan import Builder, EnginePlan, PlannedBuild, plan_engines
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest, refuse
 from tritonstack.models.bucket import Place
@@ -186,7 +186,7 @@ def _prepare_environment(name: str, endpoints: Sequence[str], *, local: bool, dr
     _prepare(orders_of(served, chosen, session=session), session, dry_run=dry_run, as_json=as_json)
 
 
-def _chosen(served: Served, names: Sequence[str], *, file: str) -> tuple[Endpoint, ...]:
+def _chosen(served: Served, names: Sequence[str], *, file: str) -> tuple[EndpointSettings, ...]:
     """The named endpoints, or all. Raises :class:`InputError` for names that no endpoint has."""
     known = {endpoint.name: endpoint for endpoint in served.environment.endpoints}
     wrong = [

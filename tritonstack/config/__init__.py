@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tritonstack.config.alarms import AlarmSettings, Thresholds
     from tritonstack.config.builds import BuildSettings
     from tritonstack.config.container import ContainerSettings
-    from tritonstack.config.endpoint import Endpoint, Timeouts
+    from tritonstack.config.endpoint import EndpointSettings, Timeouts
     from tritonstack.config.environment import Environment, engines_built_on_deploy
     from tritonstack.config.load_test import GateSettings, LoadTestSettings
     from tritonstack.config.loader import load_environment, load_environments
@@ -25,7 +25,7 @@ __all__ = [
     "BuildSettings",
     "ContainerSettings",
     "CreatedNetwork",
-    "Endpoint",
+    "EndpointSettings",
     "Environment",
     "GateSettings",
     "ImportedNetwork",

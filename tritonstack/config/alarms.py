@@ -17,7 +17,7 @@ from tritonstack.config.yaml_loader import shown
 from tritonstack.errors import Location, Problem
 
 if TYPE_CHECKING:
-    from tritonstack.config.endpoint import Endpoint
+    from tritonstack.config.endpoint import EndpointSettings
 
 
 MINUTES_IN_A_DAY = 24 * 60
@@ -110,7 +110,7 @@ def check_prices(prices: Mapping[str, float]) -> Iterator[Problem]:
 
 def check_thresholds(
     *,
-    endpoint: Endpoint,
+    endpoint: EndpointSettings,
     location: Location,
     alarms: AlarmSettings | None,
     prices: Mapping[str, float],
@@ -143,7 +143,7 @@ def check_thresholds(
         place = ("alarms", "thresholds")
     if thresholds.budget_usd_per_hour is None or alarms is None:
         return
-    for name in dict.fromkeys(each.instance_type for each in endpoint.fleets):
+    for name in dict.fromkeys(each.instance_type for each in endpoint.variant_settings):
         if name in prices or hosting_price(instance_type=name, region=region, own=project_prices(project)) is not None:
             continue
         yield Problem(

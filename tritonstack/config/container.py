@@ -15,7 +15,7 @@ from tritonstack.config.yaml_loader import shown
 from tritonstack.errors import Location, Problem, nearest
 
 if TYPE_CHECKING:
-    from tritonstack.config.endpoint import Endpoint
+    from tritonstack.config.endpoint import EndpointSettings
 
 
 # Sources: triton-inference-server/server, docker/sagemaker/serve and src/sagemaker_server.cc. Since which release a
@@ -171,7 +171,7 @@ _UNSAFE = re.compile(r"[\s'\"\\*?\[\]]")
 """Blanks split; quotes and backslashes stay in the value; * ? [ ] may be replaced by file names."""
 
 
-def check_arguments(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
+def check_arguments(*, endpoint: EndpointSettings, location: Location) -> Iterator[Problem]:
     """What is wrong with ``additional_args``; ``location`` is that of ``container``."""
     for index, argument in enumerate(endpoint.container.additional_args):
         wrong = _wrong(argument, release=endpoint.release)
@@ -227,7 +227,9 @@ def _flag_owners() -> dict[str, str | None]:
     return owners | dict.fromkeys((LOCAL_CACHE, "--response-cache-byte-size"), "response_cache_bytes")
 
 
-def check_container(*, endpoint: Endpoint, instance: InstanceType | None, location: Location) -> Iterator[Problem]:
+def check_container(
+    *, endpoint: EndpointSettings, instance: InstanceType | None, location: Location
+) -> Iterator[Problem]:
     """What is wrong with the container's settings; ``location`` is the endpoint's."""
     place = (*location, "container")
     yield from _check_variables(endpoint=endpoint, location=place)
@@ -237,7 +239,7 @@ def check_container(*, endpoint: Endpoint, instance: InstanceType | None, locati
         yield from _check_memory(container=endpoint.container, instance=instance, location=place)
 
 
-def _check_variables(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
+def _check_variables(*, endpoint: EndpointSettings, location: Location) -> Iterator[Problem]:
     """Each field that was set must be read by the release's image, in the endpoint's mode."""
     tensorflow = load_catalogue().backends["tensorflow"]
     # of a field with two variables one
@@ -263,7 +265,7 @@ def _check_variables(*, endpoint: Endpoint, location: Location) -> Iterator[Prob
             yield Problem(location=place, found=of_mode, allowed=allowed)
 
 
-def _check_further_variables(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
+def _check_further_variables(*, endpoint: EndpointSettings, location: Location) -> Iterator[Problem]:
     for name in endpoint.container.environment:
         if not name.upper().startswith("SAGEMAKER_"):
             continue

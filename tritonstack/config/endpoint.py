@@ -79,7 +79,7 @@ def _models_or_variants(schema: dict[str, Any]) -> None:
     schema["anyOf"] = [{"required": [name]} for name in ("models", "variants")]
 
 
-class Endpoint(SettingsModel):
+class EndpointSettings(SettingsModel):
     """A SageMaker endpoint that serves models with Triton: one production variant, or the two of ``variants``."""
 
     model_config = ConfigDict(json_schema_extra=_models_or_variants)
@@ -211,7 +211,7 @@ class Endpoint(SettingsModel):
         return self.mode == "multi-model"
 
     @property
-    def fleets(self) -> tuple[Endpoint, ...]:
+    def variant_settings(self) -> tuple[EndpointSettings, ...]:
         """The settings of each production variant: the endpoint's own where it has one variant."""
         return tuple(each.of(self) for each in self.variants) or (self,)
 
@@ -237,7 +237,7 @@ class Endpoint(SettingsModel):
 
     @property
     def variant_name(self) -> str:
-        """The production variant's name; of an endpoint with two, ask its ``fleets``."""
+        """The production variant's name; of an endpoint with two, ask its ``variant_settings``."""
         name = self.variants[0].name if self.variants else None
         return naming.variant_name(instance_type=self.instance_type, name=name)
 
@@ -278,7 +278,7 @@ class Endpoint(SettingsModel):
         return naming.endpoint_name(environment=environment, endpoint=self.name)
 
 
-def check_endpoint(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
+def check_endpoint(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:
     """Everything that is wrong with one endpoint whose fields have the right types."""
     if site.environment is not None:
         name = endpoint.sagemaker_name(site.environment)
@@ -299,7 +299,7 @@ def check_endpoint(*, endpoint: Endpoint, location: Location, site: Site) -> Ite
             yield from _check_fleet(endpoint=variant.of(endpoint), location=place, site=site)
 
 
-def _check_fleet(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
+def _check_fleet(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:
     """What a production variant may have of its own; ``endpoint``: the settings that hold for it."""
     yield from check_rollout(endpoint=endpoint, location=location)
     yield from check_scaling(endpoint=endpoint, location=location, site=site)
@@ -308,7 +308,7 @@ def _check_fleet(*, endpoint: Endpoint, location: Location, site: Site) -> Itera
     yield from check_container(endpoint=endpoint, instance=instance, location=location)
 
 
-def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
+def _check_mode(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:
     """Fields that only one of the two modes has."""
     if endpoint.multi_model:
         too_few = endpoint.initial_instance_count < PRODUCTION_INSTANCES
@@ -346,7 +346,7 @@ def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterat
             yield Problem(location=(*location, *place), found=found, allowed=allowed, advice="Remove the field.")
 
 
-def _check_instance_type(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
+def _check_instance_type(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:
     name, catalogue, place = endpoint.instance_type, load_catalogue(), (*location, "instance_type")
     instance = catalogue.instance(name)
     if instance is None:

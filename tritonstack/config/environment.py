@@ -13,7 +13,7 @@ from tritonstack.catalogue.price_file import project_prices
 from tritonstack.catalogue.prices import HostingPrice, hosting_price
 from tritonstack.config.alarms import AlarmSettings
 from tritonstack.config.builds import BuildSettings, LogDays
-from tritonstack.config.endpoint import Endpoint
+from tritonstack.config.endpoint import EndpointSettings
 from tritonstack.config.fields import (
     GREATEST_NUMBER,
     LEAST_NUMBER,
@@ -121,7 +121,7 @@ class Environment(SettingsModel):
         "unit of its list price (nat-gateway: 0.045; docs/prices.md), above those of prices.json and of the catalogue: "
         "yours, or where they know none.",
     )
-    endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False)] = Field(
+    endpoints: Annotated[tuple[EndpointSettings, ...], Field(strict=False)] = Field(
         description="The endpoints, each with a name of its own. []: none yet; the environment is its bucket and key."
     )
     _project: Path | None = PrivateAttr(default=None)
@@ -176,7 +176,7 @@ class Environment(SettingsModel):
         return bool(self.endpoints) and (self.dashboard or self.alarms is not None)
 
     @property
-    def tested_endpoints(self) -> tuple[Endpoint, ...]:
+    def tested_endpoints(self) -> tuple[EndpointSettings, ...]:
         """The endpoints that load tests may call; none where the environment has no load tests."""
         if self.load_test is None:
             return ()
@@ -193,7 +193,7 @@ class Environment(SettingsModel):
         """Whether Inference Recommender tests endpoints in the environment's network."""
         return self.joined_network is not None and any(not each.multi_model for each in self.tested_endpoints)
 
-    def endpoint(self, name: str) -> Endpoint | None:
+    def endpoint(self, name: str) -> EndpointSettings | None:
         """The endpoint called ``name``, or None."""
         return next((endpoint for endpoint in self.endpoints if endpoint.name == name), None)
 

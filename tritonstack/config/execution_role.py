@@ -14,7 +14,7 @@ from tritonstack import aws_names, naming
 from tritonstack.catalogue import partition
 
 if TYPE_CHECKING:
-    from tritonstack.config import Endpoint, Environment
+    from tritonstack.config import EndpointSettings, Environment
 
 COLON_SERVICES = frozenset({"cloudwatch", "lambda", "logs", "states"})
 """Services whose ARNs separate resource type and name by a colon; the others by a slash."""
@@ -87,7 +87,7 @@ def _filled(texts: Sequence[str], values: Values) -> Iterator[str]:
 
 
 def required_permissions(
-    environment: Environment, endpoint: Endpoint, *, repository_arn: str, parameter: Callable[[str], str]
+    environment: Environment, endpoint: EndpointSettings, *, repository_arn: str, parameter: Callable[[str], str]
 ) -> Iterator[Permission]:
     """Everything that a role of your own needs for an endpoint.
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config.builds import SHORTEST_MINUTES, BuildSettings, ComputeType, LogDays
-from tritonstack.config.endpoint import Endpoint
+from tritonstack.config.endpoint import EndpointSettings
 from tritonstack.config.fields import Name, SettingsModel
 from tritonstack.config.network import NetworkSettings
 from tritonstack.config.patterns import BUILD_IMAGE_PATTERN
@@ -143,7 +143,7 @@ class LoadTestSettings(SettingsModel):
     bench: BenchBuildSettings = Field(default_factory=BenchBuildSettings, description="Of multi-model endpoints.")
     gate: GateSettings | None = Field(default=None, description="What the figures must not exceed; null: nothing.")
 
-    def tested(self, endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
+    def tested(self, endpoints: Sequence[EndpointSettings]) -> tuple[EndpointSettings, ...]:
         """Those of ``endpoints`` that may be tested."""
         if self.endpoints is None:
             return tuple(each for each in endpoints if not each.variants)
@@ -153,7 +153,7 @@ class LoadTestSettings(SettingsModel):
 def check_load_test(
     settings: LoadTestSettings,
     *,
-    endpoints: Sequence[Endpoint],
+    endpoints: Sequence[EndpointSettings],
     network: NetworkSettings | None,
     builds: BuildSettings,
 ) -> Iterator[Problem]:
@@ -198,7 +198,7 @@ def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Ite
         )
 
 
-def _check_instance_types(recommender: RecommenderSettings, *, single: list[Endpoint]) -> Iterator[Problem]:
+def _check_instance_types(recommender: RecommenderSettings, *, single: list[EndpointSettings]) -> Iterator[Problem]:
     for index, name in enumerate(recommender.instance_types):
         location = ("load_test", "recommender", "instance_types", index)
         instance = load_catalogue().instance(name)

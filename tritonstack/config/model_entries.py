@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from tritonstack.config.endpoint import Endpoint
+from tritonstack.config.endpoint import EndpointSettings
 from tritonstack.config.environment import Environment
 from tritonstack.config.loader import load_environment
 from tritonstack.config.yaml_loader import YamlError, parse_yaml
@@ -44,7 +44,9 @@ class ModelEntries:
         write_text(self.file, self.text)
 
 
-def endpoint_for_models(file: Path, *, name: str | None, as_variant: bool = False) -> tuple[Environment, Endpoint]:
+def endpoint_for_models(
+    file: Path, *, name: str | None, as_variant: bool = False
+) -> tuple[Environment, EndpointSettings]:
     """The environment, and its endpoint that takes models: ``name``, else the only one in multi-model mode.
 
     ``as_variant``: one in single-model mode, which takes the model as its second variant. An environment with

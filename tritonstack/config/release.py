@@ -16,7 +16,7 @@ from tritonstack.config.yaml_loader import shown, text_or_mapping
 from tritonstack.errors import Location, Problem, nearest
 
 if TYPE_CHECKING:
-    from tritonstack.config.endpoint import Endpoint
+    from tritonstack.config.endpoint import EndpointSettings
 
 
 SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
@@ -49,7 +49,7 @@ def check_image_build(*, image: ImageBuild, location: Location, project: Path) -
         yield Problem(location=(*location, "dockerfile"), found=found, allowed="a Dockerfile of that folder")
 
 
-def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
+def check_release(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:
     """What is wrong with the release, its image and the host AMI."""
     catalogue, name, region = load_catalogue(), endpoint.release, site.region
     release = catalogue.release(name)
@@ -76,7 +76,7 @@ def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
         yield from _check_default_driver(endpoint=endpoint, release=release, location=location)
 
 
-def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
+def release_warnings(*, endpoint: EndpointSettings, region: str) -> tuple[str, ...]:
     """Assumptions about the release that no source confirms."""
     catalogue = load_catalogue()
     release, warnings = catalogue.release(endpoint.release), []
@@ -86,7 +86,7 @@ def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
             f"taken to be those of {release.taken_from}"
         )
     if release is not None and endpoint.inference_ami_version is None:
-        families = {each.instance_type.split(".")[1] for each in endpoint.fleets}
+        families = {each.instance_type.split(".")[1] for each in endpoint.variant_settings}
         if unknown := sorted(families - set(catalogue.default_drivers)):
             warnings.append(
                 f"host_ami: SageMaker chooses the host AMI, and which driver it takes for {', '.join(unknown)} was not "
@@ -116,7 +116,9 @@ def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[
         yield Problem(location=location, found=f"the host name ends in {suffix}", allowed=registry)
 
 
-def _check_host_ami(*, endpoint: Endpoint, release: TritonRelease | None, location: Location) -> Iterator[Problem]:
+def _check_host_ami(
+    *, endpoint: EndpointSettings, release: TritonRelease | None, location: Location
+) -> Iterator[Problem]:
     catalogue = load_catalogue()
     name = str(endpoint.host_ami)
     ami = catalogue.host_ami(name)
@@ -138,14 +140,16 @@ def _check_host_ami(*, endpoint: Endpoint, release: TritonRelease | None, locati
         )
 
 
-def _check_default_driver(*, endpoint: Endpoint, release: TritonRelease, location: Location) -> Iterator[Problem]:
+def _check_default_driver(
+    *, endpoint: EndpointSettings, release: TritonRelease, location: Location
+) -> Iterator[Problem]:
     """The driver that SageMaker takes by itself must not be below the release's CUDA major version.
 
     Source: SageMaker developer guide, "Best practices to minimize interruptions during GPU driver upgrades".
     """
     catalogue = load_catalogue()
     proposal = catalogue.propose_host_ami(release.version)
-    for instance_type in sorted({each.instance_type for each in endpoint.fleets}):
+    for instance_type in sorted({each.instance_type for each in endpoint.variant_settings}):
         default = catalogue.default_drivers.get(instance_type.split(".")[1])
         if default is None or not default.too_old_for(release):
             continue

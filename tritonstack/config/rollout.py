@@ -13,7 +13,7 @@ from tritonstack.config.fields import SettingsModel
 from tritonstack.errors import Location, Problem
 
 if TYPE_CHECKING:
-    from tritonstack.config.endpoint import Endpoint
+    from tritonstack.config.endpoint import EndpointSettings
     from tritonstack.config.scaling import Scaling, Schedule
 
 
@@ -137,7 +137,7 @@ MOST = 50
 NAMES = {"canary": "canary", "linear": "step", "rolling": "batch"}
 
 
-def check_rollout(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
+def check_rollout(*, endpoint: EndpointSettings, location: Location) -> Iterator[Problem]:
     """What is wrong with an endpoint's ``rollout``; ``location`` is the endpoint's."""
     rollout = endpoint.rollout
     if rollout is None:
@@ -262,7 +262,7 @@ def _check_sum(*, rollout: Rollout, largest: int, location: Location) -> Iterato
         )
 
 
-def _check_waits(*, endpoint: Endpoint, rollout: Rollout, location: Location) -> Iterator[Problem]:
+def _check_waits(*, endpoint: EndpointSettings, rollout: Rollout, location: Location) -> Iterator[Problem]:
     """A wait must be longer than an alarm takes to fire; the first one, than a cold fleet's slowest load too."""
     slowest = rollout.slowest_load_seconds
     if slowest is not None and not endpoint.multi_model:

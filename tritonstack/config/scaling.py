@@ -13,7 +13,7 @@ from tritonstack.errors import Location, Problem
 from tritonstack.naming import NAME_PATTERN
 
 if TYPE_CHECKING:
-    from tritonstack.config.endpoint import Endpoint
+    from tritonstack.config.endpoint import EndpointSettings
 
 
 SECONDS_IN_A_MINUTE = 60
@@ -121,7 +121,7 @@ class Scaling(SettingsModel):
         return {name: value for name, value in found.items() if value is not None}
 
 
-def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
+def check_scaling(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:
     """What is wrong with an endpoint's ``scaling``; ``location`` is the endpoint's."""
     scaling = endpoint.scaling
     if scaling is None:

@@ -15,7 +15,7 @@ from tritonstack.errors import Location, Problem
 from tritonstack.naming import NAME_PATTERN
 
 if TYPE_CHECKING:
-    from tritonstack.config.endpoint import Endpoint
+    from tritonstack.config.endpoint import EndpointSettings
 
 
 class VariantSettings(SettingsModel):
@@ -43,7 +43,7 @@ class VariantSettings(SettingsModel):
         default=None, description="Settings of its Triton container; null: the endpoint's."
     )
 
-    def of(self, endpoint: Endpoint) -> Endpoint:
+    def of(self, endpoint: EndpointSettings) -> EndpointSettings:
         """The endpoint's settings as they hold for this variant, which is then its only one."""
         least = None if self.scaling is None else self.scaling.minimum
         own = {
@@ -56,7 +56,7 @@ class VariantSettings(SettingsModel):
         return endpoint.model_copy(update={**given, "models": (self.model,), "variants": (self,)})
 
 
-def check_variants(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
+def check_variants(*, endpoint: EndpointSettings, location: Location) -> Iterator[Problem]:
     """What is wrong with an endpoint's ``variants``, besides the settings that each may have of its own."""
     variants, place = endpoint.variants, (*location, "variants")
     if not variants:
@@ -91,7 +91,7 @@ def check_variants(*, endpoint: Endpoint, location: Location) -> Iterator[Proble
             allowed="all-at-once, canary or linear: SageMaker rolls no endpoint with several variants (developer "
             "guide, deployment guardrails: Exclusions)",
         )
-    scaled = [each.scaling is not None for each in endpoint.fleets]
+    scaled = [each.scaling is not None for each in endpoint.variant_settings]
     if any(scaled) and not all(scaled):
         yield Problem(
             location=(*place, scaled.index(False), "scaling"),
@@ -103,7 +103,7 @@ def check_variants(*, endpoint: Endpoint, location: Location) -> Iterator[Proble
     yield from _check_gpus(endpoint, location=place)
 
 
-def _check_gpus(endpoint: Endpoint, *, location: Location) -> Iterator[Problem]:
+def _check_gpus(endpoint: EndpointSettings, *, location: Location) -> Iterator[Problem]:
     """The archives of an endpoint, its engines among them, lie under one platform: one release, one GPU."""
     rows = load_catalogue().instances
     gpu = rows[endpoint.instance_type].gpu if endpoint.instance_type in rows else None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonstack.catalogue import TritonRelease, load_catalogue
 from tritonstack.catalogue.instances import BuilderKind, BuildMachine, load_build_machines, version_parts
-from tritonstack.config import Endpoint, Environment
+from tritonstack.config import EndpointSettings, Environment
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.engines.engine_step import LEAST_DRIVERS
 from tritonstack.engines.trtexec import engine_problems
@@ -183,7 +183,7 @@ class EnginePlan:
 class _Need:
     """The archives of one entry of an endpoint's ``models`` that need an engine."""
 
-    endpoint: Endpoint
+    endpoint: EndpointSettings
     location: Location  # of the entry in the settings
     sources: tuple[ArchiveSource, ...]  # one or more
 

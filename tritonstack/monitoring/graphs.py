@@ -8,7 +8,7 @@ from typing import Literal
 
 from tritonstack import aws_names
 from tritonstack.catalogue.prices import HostingPrice
-from tritonstack.config import Endpoint, Environment
+from tritonstack.config import EndpointSettings, Environment
 from tritonstack.monitoring.metric import Metric, Series
 from tritonstack.sagemaker_rules import traffic_shares
 
@@ -70,7 +70,7 @@ class Dashboard:
 class Variant:
     """A production variant of an endpoint."""
 
-    settings: Endpoint  # the endpoint's, as they hold for the variant
+    settings: EndpointSettings  # the endpoint's, as they hold for the variant
     endpoint_name: str  # at SageMaker
     share: float = 1  # of the endpoint's requests, 0 to 1
     price: HostingPrice | None  # of one of its instances; None where no source has it
@@ -104,13 +104,13 @@ class Variant:
         return Metric(namespace=aws_names.INSTANCES, name=name, dimensions=self.dimensions, statistic=statistic)
 
 
-def variants_of(environment: Environment, endpoint: Endpoint) -> tuple[Variant, ...]:
+def variants_of(environment: Environment, endpoint: EndpointSettings) -> tuple[Variant, ...]:
     """The variants of one endpoint of an environment."""
     name = endpoint.sagemaker_name(environment.environment)
     shares = traffic_shares([each.weight for each in endpoint.variants] or [1])
     return tuple(
         Variant(settings=each, endpoint_name=name, price=environment.price(each.instance_type), share=share)
-        for each, share in zip(endpoint.fleets, shares, strict=True)
+        for each, share in zip(endpoint.variant_settings, shares, strict=True)
     )
 
 

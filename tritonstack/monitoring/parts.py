@@ -7,23 +7,23 @@ synthesis does not see what is deployed: the first fifteen variants are in the f
 
 from __future__ import annotations
 
-from tritonstack.config import Endpoint, Environment
+from tritonstack.config import EndpointSettings, Environment
 
 VARIANTS_OF_A_STACK = 15
 """Each has a section of up to 18 widgets: far enough from CloudWatch's 500, and a page that one reads."""
 
 
-def observed_parts(environment: Environment) -> tuple[tuple[Endpoint, ...], ...]:
+def observed_parts(environment: Environment) -> tuple[tuple[EndpointSettings, ...], ...]:
     """The endpoints of each observability stack, in the file's order; none where nothing is watched.
 
     The variants of an endpoint stay together, even more of them than ``VARIANTS_OF_A_STACK``.
     """
     if not environment.watched:
         return ()
-    parts: list[list[Endpoint]] = [[]]
+    parts: list[list[EndpointSettings]] = [[]]
     variants = 0
     for endpoint in environment.endpoints:
-        own = len(endpoint.fleets)
+        own = len(endpoint.variant_settings)
         if parts[-1] and variants + own > VARIANTS_OF_A_STACK:
             parts.append([])
             variants = 0

@@ -66,7 +66,7 @@ Variants = Annotated[
 ]
 
 
-class FleetFields(TypedDict):
+class EndpointFields(TypedDict):
     """One endpoint, in its stack's parameter and in the document."""
 
     variant: Annotated[str, Field(description="Its production variant, the first of several.")]
@@ -88,7 +88,7 @@ class FleetFields(TypedDict):
     release_records: Annotated[str, Field(description="SSM path of its release records, with a trailing slash.")]
 
 
-class ServingFields(FleetFields):
+class ServingFields(EndpointFields):
     """The stack of one endpoint."""
 
     endpoint: Annotated[str, Field(description="The endpoint's name in the environment.")]
@@ -180,24 +180,24 @@ SCHEMA_ID = f"urn:tritonstack:outputs:{CONTRACT}"
 """The schema's ``$id``; it has the contract's version, and stays through minor ones."""
 
 
-class _OfStack(TypedDict):
+class _StackEntry(TypedDict):
     stack: Annotated[str, Field(description="The stack's name in CloudFormation.")]
     parameter: Annotated[str, Field(description="The SSM parameter that holds what the stack tells.")]
 
 
-class Artifacts(_OfStack, ArtifactsFields):
+class Artifacts(_StackEntry, ArtifactsFields):
     """Where archives lie."""
 
 
-class Network(_OfStack, NetworkFields):
+class Network(_StackEntry, NetworkFields):
     """What containers and builds run in."""
 
 
-class Builds(_OfStack, BuildsFields):
+class Builds(_StackEntry, BuildsFields):
     """What a deployment builds with."""
 
 
-class Observability(_OfStack, WatchFields):
+class Observability(_StackEntry, WatchFields):
     """What watches the environment; the alarms of an endpoint are told with it."""
 
 
@@ -209,12 +209,12 @@ class ReleaseRecord(TypedDict):
     archive: Annotated[str, Field(description="The archive's name: TargetModel in multi-model mode.")]
 
 
-class _Named(_OfStack):
+class _Named(_StackEntry):
     name: Annotated[str, Field(description="Its name at SageMaker: EndpointName of InvokeEndpoint.")]
     arn: Annotated[str, Field(description="Its ARN.")]
 
 
-class Endpoint(_Named, FleetFields):
+class EndpointEntry(_Named, EndpointFields):
     """One endpoint."""
 
     variants: Variants
@@ -237,7 +237,7 @@ class OutputsDocument(BaseModel):
     network: Network | None = Field(description="Null where containers are in SageMaker's own network.")
     builds: Builds | None = Field(description="Null where deployments build nothing.")
     observability: Observability | None = Field(description="Null without dashboard and alarms.")
-    endpoints: dict[str, Endpoint] = Field(description="Endpoint's name in the environment → endpoint.")
+    endpoints: dict[str, EndpointEntry] = Field(description="Endpoint's name in the environment → endpoint.")
     absent: dict[str, str] = Field(description="JSON Pointer of each field that is null → why.")
 
     def text(self) -> str:

@@ -90,7 +90,7 @@ def environment_policy(environment: Environment, names: PipelineNames) -> Policy
         parts.append("builds")
     if environment.dashboard or environment.alarms is not None:
         parts.append("alarms_or_dashboard")
-    if any(each.scaling is not None for endpoint in environment.endpoints for each in endpoint.fleets):
+    if any(each.scaling is not None for endpoint in environment.endpoints for each in endpoint.variant_settings):
         parts.append("scaling")
         more.append(_scaling_role(f"arn:{names.partition}:iam::{environment.account}:role/{SCALING_ROLE}"))
     if environment.network is not None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tritonstack.config import Endpoint
+from tritonstack.config import EndpointSettings
 from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
 
 ALL_TYPES = "all instance types"
@@ -33,7 +33,11 @@ class InstanceNeed:
         return self.highest + self.second_fleet + self.others
 
     def __str__(self) -> str:
-        new = "a new fleet during an update" if self.at_once == 1 else f"new fleets of {self.at_once} updates at once"
+        new = (
+            "a new fleet during an update"
+            if self.at_once == 1
+            else f"new variant_settings of {self.at_once} updates at once"
+        )
         return (
             f"{self.total} instances: {self.highest} at maximum + {self.second_fleet} of {new}"
             f" + {self.others} of other endpoints now"
@@ -41,25 +45,26 @@ class InstanceNeed:
 
 
 def instance_need(
-    endpoints: Sequence[Endpoint], *, others: int, at_once: int = 1, instance_type: str | None = None
+    endpoints: Sequence[EndpointSettings], *, others: int, at_once: int = 1, instance_type: str | None = None
 ) -> InstanceNeed:
     """Instances that these endpoints need besides ``others``; those of one type, or all.
 
     ``at_once``: how many stacks are deployed at the same time; then the largest updates count that may meet.
     """
-    fleets = [
-        [each for each in endpoint.fleets if instance_type in (None, each.instance_type)] for endpoint in endpoints
+    variant_settings = [
+        [each for each in endpoint.variant_settings if instance_type in (None, each.instance_type)]
+        for endpoint in endpoints
     ]
-    added = sorted((sum(update_count(each) for each in of_one) for of_one in fleets if of_one), reverse=True)
+    added = sorted((sum(update_count(each) for each in of_one) for of_one in variant_settings if of_one), reverse=True)
     return InstanceNeed(
-        highest=sum(highest_count(each) for of_one in fleets for each in of_one),
+        highest=sum(highest_count(each) for of_one in variant_settings for each in of_one),
         second_fleet=sum(added[:at_once]),
         at_once=max(1, min(at_once, len(added))),
         others=others,
     )
 
 
-def update_count(endpoint: Endpoint) -> int:
+def update_count(endpoint: EndpointSettings) -> int:
     """Instances that an update adds for a while, at a fleet's greatest number: as many again, or a rolling batch."""
     count = highest_count(endpoint)
     if endpoint.rollout is None or endpoint.rollout.kind != "rolling":
@@ -67,7 +72,7 @@ def update_count(endpoint: Endpoint) -> int:
     return min(count, math.ceil(endpoint.rollout.step_instances(count)))
 
 
-def highest_count(endpoint: Endpoint) -> int:
+def highest_count(endpoint: EndpointSettings) -> int:
     """The greatest number of instances that a fleet can have: scaling's, a schedule's, or the initial one."""
     scaling = endpoint.scaling
     if scaling is None:
@@ -94,12 +99,14 @@ def codebuild_quota_name(compute_type: str, *, gpu: bool) -> str:
 
 def check_endpoint_quota(subject: Subject) -> Iterator[PreflightResult]:
     """Quotas of endpoint instances: of each type of the environment, and of all types together."""
-    types = sorted({each.instance_type for endpoint in subject.environment.endpoints for each in endpoint.fleets})
+    types = sorted(
+        {each.instance_type for endpoint in subject.environment.endpoints for each in endpoint.variant_settings}
+    )
     for instance_type in (*types, None):
         item = CheckedItem(
             check="endpoint-quota",
             subject=instance_type or ALL_TYPES,
-            needed="instances at maximum, of new fleets during updates, and of other endpoints",
+            needed="instances at maximum, of new variant_settings during updates, and of other endpoints",
         )
         yield from item.look(_endpoint_quota, subject, instance_type)
 

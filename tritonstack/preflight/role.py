@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tritonstack.catalogue import partition
-from tritonstack.config import Endpoint
+from tritonstack.config import EndpointSettings
 from tritonstack.config.execution_role import Permission, required_permissions
 from tritonstack.config.patterns import ECR_URI
 from tritonstack.preflight.account import lets_in, qualifier_of
@@ -50,7 +50,7 @@ def _trust(item: CheckedItem, subject: Subject, arn: str) -> PreflightResult:
     return item.passes(f"lets in {_PRINCIPAL} (conditions are not looked at)")
 
 
-def _permissions(item: CheckedItem, subject: Subject, endpoint: Endpoint, arn: str) -> PreflightResult:
+def _permissions(item: CheckedItem, subject: Subject, endpoint: EndpointSettings, arn: str) -> PreflightResult:
     if subject.local:
         return item.unknown(
             "the local AWS simulates no policy under its conditions, and checks no permission of a container",
@@ -66,7 +66,7 @@ def _permissions(item: CheckedItem, subject: Subject, endpoint: Endpoint, arn: s
     return item.passes(f"{len(permissions)} statements simulated, all allowed")
 
 
-def needed_permissions(subject: Subject, endpoint: Endpoint) -> Iterator[Permission]:
+def needed_permissions(subject: Subject, endpoint: EndpointSettings) -> Iterator[Permission]:
     """What the role of an endpoint needs, with the names of what is deployed.
 
     Raises NotKnownError where the stack that holds a name is not deployed yet, or AWS does not answer.

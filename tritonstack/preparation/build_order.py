@@ -19,7 +19,7 @@ from tritonstack.naming import DIGEST_PATTERN, ENVIRONMENT_TAG, NAME_PATTERN, Ar
 from tritonstack.served import Served
 
 if TYPE_CHECKING:
-    from tritonstack.config import Endpoint
+    from tritonstack.config import EndpointSettings
 
 
 _Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -104,7 +104,7 @@ def _sorted(archives: Iterable[OrderedArchive]) -> tuple[OrderedArchive, ...]:
     return tuple(sorted(archives, key=lambda row: row.name))
 
 
-def build_set(served: Served, endpoint: Endpoint) -> Order:
+def build_set(served: Served, endpoint: EndpointSettings) -> Order:
     """Everything that an endpoint of a matched environment serves. Reads only files.
 
     Raises :class:`LookupError` where the release has no image in the region, and where

@@ -34,7 +34,7 @@ from tritonstack.served import Served
 from tritonstack.unpacking import UnsafeArchiveError, unpack
 
 if TYPE_CHECKING:
-    from tritonstack.config import Endpoint
+    from tritonstack.config import EndpointSettings
 
 
 def stored_archives(bucket: ArtifactBucket) -> Mapping[ArchiveName, tuple[Place, ...]]:
@@ -193,7 +193,7 @@ def _in_parts(bucket: ArtifactBucket, source: str, target: str, stored: StoredOb
 # Orders with recorded digests.
 
 
-def orders_of(served: Served, endpoints: Sequence[Endpoint], *, session: Session) -> tuple[Order, ...]:
+def orders_of(served: Served, endpoints: Sequence[EndpointSettings], *, session: Session) -> tuple[Order, ...]:
     """An order for each endpoint of a matched environment: its build set, and the digests of its release records.
 
     Callers may use a recorded digest until a deployment moves the record. ``lambda/model_builds`` does the same for one

@@ -226,14 +226,14 @@ def _on_both_sides(
 ) -> _Happens:
     change = changes.get(new.logical_id)
     if change is None or change.effect not in {Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.REFUSED}:
-        return _kept(_Endpoint(old, new, before, after, changes))
+        return _kept(_UpdatedEndpoint(old, new, before, after, changes))
     names = endpoint_name(new), endpoint_name(old)
     sentence = f"Another endpoint, {names[0]}, takes the place of {names[1]}: requests to the old name fail."
     touched, update = (True, Update.REPLACED) if change.effect is Effect.REPLACED else (None, Update.UNKNOWN)
     return touched, update, (sentence, *change.reasons)
 
 
-class _Endpoint:
+class _UpdatedEndpoint:
     """An endpoint on both sides, with its configurations and how it is updated."""
 
     def __init__(
@@ -280,7 +280,7 @@ class _Endpoint:
         return _KINDS.get(kind, Update.UNKNOWN) if isinstance(kind, str) else Update.UNKNOWN
 
 
-def _kept(endpoint: _Endpoint) -> _Happens:
+def _kept(endpoint: _UpdatedEndpoint) -> _Happens:
     """An endpoint that stays: updated to another configuration, or not."""
     name, change = endpoint_name(endpoint.resource), endpoint.change
     properties = () if change is None else change.properties
@@ -300,7 +300,7 @@ def _kept(endpoint: _Endpoint) -> _Happens:
     return True if certain else None, update, tuple(_update_sentences(endpoint, update, certain=certain))
 
 
-def _update_sentences(endpoint: _Endpoint, update: Update, *, certain: bool) -> Iterator[str]:
+def _update_sentences(endpoint: _UpdatedEndpoint, update: Update, *, certain: bool) -> Iterator[str]:
     name, config = endpoint_name(endpoint.resource), endpoint.deployment
     if certain:
         fleets = f"from {_fleet(endpoint.old_variants)} to {_fleet(endpoint.new_variants)}"

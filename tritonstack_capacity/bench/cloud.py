@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import naming
-from tritonstack.config import Endpoint, Environment, LoadTestSettings
+from tritonstack.config import EndpointSettings, Environment, LoadTestSettings
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
 from tritonstack_capacity.bench.cloud_plan import TestObjects, bench_plan, configuration_of, recommender_plan
 
@@ -172,7 +172,7 @@ class CloudTests:
         chosen = by_kind(chosen_endpoints(self._environment, names))
         return [self._one(kind, endpoints, folder / kind) for kind, endpoints in chosen.items()]
 
-    def _one(self, kind: str, endpoints: list[Endpoint], folder: Path) -> Fetched:
+    def _one(self, kind: str, endpoints: list[EndpointSettings], folder: Path) -> Fetched:
         test = f"{datetime.now(UTC):%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         objects = TestObjects(self._session.client("s3"), bucket=self._value("bucket-name", artifacts=True), test=test)
         plan = self._plan_bench if kind == "bench" else self._plan_recommender
@@ -195,14 +195,14 @@ class CloudTests:
         self._progress(f"{kind}: results in {folder}")
         return Fetched(kind=kind, folder=folder, failed=failed)
 
-    def _plan_bench(self, test: str, endpoints: list[Endpoint], objects: TestObjects) -> BuildRun:
+    def _plan_bench(self, test: str, endpoints: list[EndpointSettings], objects: TestObjects) -> BuildRun:
         project = self._value("project-name")
         names = [f"{each.name}/{model}" for each in endpoints for model in each.models]
         plan = bench_plan(test, names, environment=self._environment.environment, settings=self._settings.bench)
         objects.put_plan(plan)
         return BuildRun(self._session.client("codebuild"), project=project, bucket=objects.bucket, test=test)
 
-    def _plan_recommender(self, test: str, endpoints: list[Endpoint], objects: TestObjects) -> ExecutionRun:
+    def _plan_recommender(self, test: str, endpoints: list[EndpointSettings], objects: TestObjects) -> ExecutionRun:
         machine = self._value("state-machine-arn")
         settings = self._settings.recommender
         configurations = [
@@ -286,9 +286,9 @@ def _goes_on(test: str, run: RemoteRun, objects: TestObjects, *, what: str, why:
     )
 
 
-def by_kind(endpoints: Sequence[Endpoint]) -> dict[str, list[Endpoint]]:
+def by_kind(endpoints: Sequence[EndpointSettings]) -> dict[str, list[EndpointSettings]]:
     """The kinds of tests that these endpoints take, and which is of which."""
-    of: dict[str, list[Endpoint]] = {
+    of: dict[str, list[EndpointSettings]] = {
         kind: [each for each in endpoints if each.multi_model is (kind == "bench")] for kind in KINDS
     }
     return {kind: found for kind, found in of.items() if found}
@@ -303,7 +303,7 @@ def require_load_test(environment: Environment) -> LoadTestSettings:
     return environment.load_test
 
 
-def chosen_endpoints(environment: Environment, names: Sequence[str]) -> list[Endpoint]:
+def chosen_endpoints(environment: Environment, names: Sequence[str]) -> list[EndpointSettings]:
     """The endpoints that ``names`` choose, of those that may be tested. Raises InputError with every wrong name."""
     allowed = environment.tested_endpoints
     known = {each.name for each in allowed}

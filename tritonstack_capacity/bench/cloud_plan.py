@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import VERSION
 from tritonstack.client.model_client import ModelClient
-from tritonstack.config import Endpoint, Environment
+from tritonstack.config import EndpointSettings, Environment
 from tritonstack.config.load_test import BenchBuildSettings, RecommenderSettings
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import load_test_job_prefix, load_test_prefix
@@ -188,7 +188,7 @@ REQUEST = "request"
 
 
 def configuration_of(
-    endpoint: Endpoint, *, environment: Environment, session: Any, bucket: str, test: str
+    endpoint: EndpointSettings, *, environment: Environment, session: Any, bucket: str, test: str
 ) -> Configuration:
     """The endpoint's model as it is deployed; its sample request is put into the bucket.
 

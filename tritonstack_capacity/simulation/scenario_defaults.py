@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonstack.config import Endpoint, Environment, load_environment
+from tritonstack.config import EndpointSettings, Environment, load_environment
 from tritonstack.errors import InputError, Location, Problem, collecting
 from tritonstack.models.model_config import ModelConfig, read_config
 from tritonstack.paths import LocalPaths, environment_file, project_folder
@@ -207,7 +207,7 @@ def fill_from_environment(filled: Filled) -> None:
         _fill_models(filled, environment, endpoint)
 
 
-def _endpoint(filled: Filled, environment: Environment) -> Endpoint | None:
+def _endpoint(filled: Filled, environment: Environment) -> EndpointSettings | None:
     name = filled.get("endpoint")
     names = ", ".join(each.name for each in environment.endpoints)
     if name is None and len(environment.endpoints) != 1:
@@ -226,7 +226,7 @@ def _endpoint(filled: Filled, environment: Environment) -> Endpoint | None:
     return endpoint
 
 
-def _fill_instance(filled: Filled, environment: Environment, endpoint: Endpoint) -> None:
+def _fill_instance(filled: Filled, environment: Environment, endpoint: EndpointSettings) -> None:
     filled.fill(
         ("instance",),
         {
@@ -241,7 +241,7 @@ def _fill_instance(filled: Filled, environment: Environment, endpoint: Endpoint)
     filled.fill((), parts)
 
 
-def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint) -> None:
+def _fill_models(filled: Filled, environment: Environment, endpoint: EndpointSettings) -> None:
     """Each group is a model of the endpoint: how many archives it has, their sizes and their configuration.
 
     Raises InputError: a model's folder is not there, or wrong.
@@ -281,7 +281,7 @@ def _built_manifest(folder: Path, model: str, digest: str, *, platform: Platform
     return None
 
 
-def _served(environment: Environment, endpoint: Endpoint) -> dict[str, list[str]]:
+def _served(environment: Environment, endpoint: EndpointSettings) -> dict[str, list[str]]:
     """Group → its archives. Copies of a folder's model are one group; overlays are models of their own."""
     from tritonstack.models.inputs import choice_of, sources_of  # noqa: PLC0415
 
@@ -293,7 +293,7 @@ def _served(environment: Environment, endpoint: Endpoint) -> dict[str, list[str]
     return served
 
 
-def _strangers(groups: Mapping[str, int], served: Mapping[str, list[str]], endpoint: Endpoint) -> list[Problem]:
+def _strangers(groups: Mapping[str, int], served: Mapping[str, list[str]], endpoint: EndpointSettings) -> list[Problem]:
     """Groups that the endpoint does not serve, and models that no group is of."""
     found = [
         Problem(

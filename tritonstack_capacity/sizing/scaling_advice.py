@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 
-from tritonstack.config import Endpoint, Environment, Scaling
+from tritonstack.config import EndpointSettings, Environment, Scaling
 from tritonstack.config.scaling import DEFAULT_SAFETY_FACTOR, SECONDS_IN_A_MINUTE
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack_capacity import LimitMissedError
@@ -150,7 +150,7 @@ class SettingChange:
 class ScalingChange:
     """The advice for one endpoint."""
 
-    endpoint: Endpoint  # as the file has it now
+    endpoint: EndpointSettings  # as the file has it now
     advice: ScalingAdvice  # its scaling
     settings: tuple[SettingChange, ...]  # every setting that the advice affects
 
@@ -166,7 +166,7 @@ def least_instances(*, production: bool) -> int:
 
 
 def scaling_change(
-    endpoint: Endpoint, *, row: CapacityRow, production: bool, factor: Decimal | None, curve: DailyCurve | None
+    endpoint: EndpointSettings, *, row: CapacityRow, production: bool, factor: Decimal | None, curve: DailyCurve | None
 ) -> ScalingChange:
     """How ``endpoint`` should scale if it serves the configuration of ``row``.
 
@@ -237,7 +237,7 @@ def _target(advice: ScalingAdvice, *, scaling: Scaling | None, from_option: bool
     )
 
 
-def _count(endpoint: Endpoint, advice: ScalingAdvice) -> tuple[SettingChange, ...]:
+def _count(endpoint: EndpointSettings, advice: ScalingAdvice) -> tuple[SettingChange, ...]:
     """initial_instance_count where the file has one outside the limits; else the settings take the minimum."""
     count = endpoint.initial_instance_count
     if COUNT not in endpoint.model_fields_set or advice.minimum <= count <= advice.maximum:
@@ -256,7 +256,7 @@ def _target_of(advice: ScalingAdvice) -> str:
 
 def scaling_target(
     table: CapacityTable, *, environment: Environment, file: str, endpoint: str | None
-) -> tuple[Endpoint, CapacityRow]:
+) -> tuple[EndpointSettings, CapacityRow]:
     """The endpoint to write to, and the row that its numbers come from; some row of ``table`` keeps the limit.
 
     Without a name: the one endpoint on the instance type of the cheapest row. With one: that endpoint, and the best row
@@ -291,7 +291,7 @@ def _cheapest(table: CapacityTable) -> CapacityRow:
     raise InputError([Problem(field="--diff", found=found, allowed=allowed, advice=advice)])
 
 
-def _by_row(row: CapacityRow, *, environment: Environment, file: str) -> tuple[Endpoint, CapacityRow]:
+def _by_row(row: CapacityRow, *, environment: Environment, file: str) -> tuple[EndpointSettings, CapacityRow]:
     type_ = row.measurement.instance_type
     fit = [each for each in environment.endpoints if each.instance_type == type_ and not each.variants]
     if len(fit) == 1:
@@ -310,7 +310,7 @@ def _by_row(row: CapacityRow, *, environment: Environment, file: str) -> tuple[E
     raise InputError([Problem(file=file, field="endpoints", found=found, allowed=allowed, advice=advice)])
 
 
-def _best_on(endpoint: Endpoint, *, table: CapacityTable, file: str) -> CapacityRow:
+def _best_on(endpoint: EndpointSettings, *, table: CapacityTable, file: str) -> CapacityRow:
     """The cheapest on the type; where its price is unknown, the least instances, which is the same at one price."""
     there = [row for row in table.rows if row.measurement.instance_type == endpoint.instance_type]
     fit = [row for row in there if row.meets_latency]

@@ -20,7 +20,7 @@ from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
 from tritonstack.client.body import Array
 from tritonstack.client.model_client import Answer
-from tritonstack.config import Endpoint, Environment, load_environment
+from tritonstack.config import EndpointSettings, Environment, load_environment
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.source import ArchiveSource
@@ -114,7 +114,7 @@ def document_of(row: Row) -> dict[str, Any]:
     return {**asked, **answered, "cold_again_ms": row.again_ms}
 
 
-def request_of(aws: LocalAws, settings: Environment, endpoint: Endpoint, source: ArchiveSource) -> Request:
+def request_of(aws: LocalAws, settings: Environment, endpoint: EndpointSettings, source: ArchiveSource) -> Request:
     """The sample request of a model's current release."""
     environment, session = settings.environment, aws.session()
     client = ModelClient(environment=environment, session=session)
@@ -196,7 +196,7 @@ def in_words(outputs: Mapping[str, Array]) -> str:
     return "; ".join(shown)
 
 
-def held_by(endpoint: Endpoint, fleet: Mapping[str, Any]) -> str:
+def held_by(endpoint: EndpointSettings, fleet: Mapping[str, Any]) -> str:
     """What answers at an endpoint, how many models it may hold, and how many it has loaded and unloaded so far."""
     limit = fleet["max_loaded_models"]
     most = "no limit is set (local: max_loaded_models), so that none is evicted"

@@ -20,7 +20,7 @@ from tritonstack.client import ModelClient
 from tritonstack.client.errors import InvokeError
 from tritonstack.client.model_client import Answer
 from tritonstack.client.releases import Release
-from tritonstack.config import Endpoint
+from tritonstack.config import EndpointSettings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.build import build_sources
@@ -252,7 +252,7 @@ class Work:
         }
         echo(f"deployed in {time.monotonic() - began:.0f} s")
 
-    def _release(self, source: ArchiveSource, digest: str, endpoint: Endpoint) -> None:
+    def _release(self, source: ArchiveSource, digest: str, endpoint: EndpointSettings) -> None:
         """Build, publish and invoke a model, then move its record; print its response beside the one before."""
         name, began = f"{endpoint.name}/{source.name}", time.monotonic()
         session = require_local_aws().session()
@@ -279,7 +279,9 @@ class Work:
             echo(f"  {line}")
         echo(f"  {expectation(source, manifest, answer.outputs)}")
 
-    def _publish(self, source: ArchiveSource, digest: str, endpoint: Endpoint, *, session: Any, step: Step) -> Manifest:
+    def _publish(
+        self, source: ArchiveSource, digest: str, endpoint: EndpointSettings, *, session: Any, step: Step
+    ) -> Manifest:
         """Build an archive, the endpoint's response in place of a proof, and publish it under the endpoint's prefix."""
         step.say("building it")
         [built] = build_sources([source], places=self.places, prove=False, report=step.say).built

@@ -16,7 +16,7 @@ from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER
 from tritonstack_local.runtime.background import say_if_it_failed
 from tritonstack_local.runtime.callers import Authority, Callers
 from tritonstack_local.runtime.deployed import DeployedConfig, EmulatorReader
-from tritonstack_local.runtime.endpoint import Endpoint, Reconciler
+from tritonstack_local.runtime.endpoint import Reconciler, RunningEndpoint
 from tritonstack_local.runtime.errors import endpoint_not_found, shortened
 from tritonstack_local.runtime.fleet import Fleet, FleetParts
 from tritonstack_local.runtime.invocation import Done
@@ -34,7 +34,7 @@ def runtime_status(reconciler: Reconciler) -> dict[str, Any]:
     }
 
 
-def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
+def _endpoint(endpoint: RunningEndpoint) -> dict[str, Any]:
     described = endpoint.described
     return {
         "name": endpoint.name,

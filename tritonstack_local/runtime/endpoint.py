@@ -34,7 +34,7 @@ logger = logging.getLogger("tritonstack.runtime")
 NewFleet = Callable[[str, DeployedConfig, int | None], Fleet]
 
 
-class Endpoint:
+class RunningEndpoint:
     """One deployed endpoint.
 
     It is steered by level, not by event: ``apply`` is called again and again with what is deployed, and starts what is
@@ -329,7 +329,7 @@ class Reconciler:
 
     def __init__(self, *, reader: EmulatorReader, settings: RuntimeSettings, new_fleet: NewFleet) -> None:
         """``new_fleet`` makes a fleet for an endpoint's config."""
-        self.endpoints: dict[str, Endpoint] = {}
+        self.endpoints: dict[str, RunningEndpoint] = {}
         self.unreachable: str | None = None
         self._reader = reader
         self._settings = settings
@@ -385,7 +385,7 @@ class Reconciler:
                 self._remove(name)
         for name, found in alive.items():
             if name not in self.endpoints:
-                self.endpoints[name] = Endpoint(described=found, reader=self._reader, new_fleet=self._new_fleet)
+                self.endpoints[name] = RunningEndpoint(described=found, reader=self._reader, new_fleet=self._new_fleet)
             try:
                 self.endpoints[name].apply(found, as_of=as_of)
                 self.endpoints[name].errors.went_well()

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from tests.models.lint.onnx_files import part, write_graph
-from tritonstack.config import Endpoint
+from tritonstack.config import EndpointSettings
 from tritonstack.models.lint.registry import base_page, front_and_page
 from tritonstack.models.lint.view import Target
 
@@ -153,7 +153,7 @@ def target_of(fields: Mapping[str, Any]) -> Target | None:
     """The endpoint that an example is linted for, or None."""
     if not fields:
         return None
-    endpoint = Endpoint.model_validate({"name": "example", "models": [FOLDER], **fields})
+    endpoint = EndpointSettings.model_validate({"name": "example", "models": [FOLDER], **fields})
     return Target.of_endpoint(endpoint, "examples")
 
 

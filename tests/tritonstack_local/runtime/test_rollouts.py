@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.local_keys import OWN
 from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, config, stage, until
 from tritonstack_local.runtime.deployed import DeployedEndpoint, Reported, Traffic, UnreachableError
-from tritonstack_local.runtime.endpoint import Endpoint
+from tritonstack_local.runtime.endpoint import RunningEndpoint
 from tritonstack_local.runtime.variants import Split
 
 
@@ -34,7 +34,7 @@ def test_a_split_gives_the_new_fleet_its_exact_part_of_any_run_of_calls(instance
     assert taken == 10 * instances
 
 
-def endpoint(at: Stage) -> Endpoint:
+def endpoint(at: Stage) -> RunningEndpoint:
     """The one endpoint."""
     return at.runtime.reconciler.endpoints["e"]
 

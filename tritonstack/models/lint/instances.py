@@ -20,7 +20,7 @@ from tritonstack.models.source import ArchiveSource, target_of
 from tritonstack.naming import ArchiveName
 
 if TYPE_CHECKING:
-    from tritonstack.config import Endpoint
+    from tritonstack.config import EndpointSettings
 
 # Source: core src/model_config_utils.cc (NormalizeInstanceGroup, ValidateInstanceGroup, SetDefaultInstanceCount).
 _KINDS = ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL")
@@ -195,7 +195,7 @@ def _named(target: Target, release: TritonRelease) -> str:
     return named if target.name.startswith(named) else f"{named} of {target.name}"
 
 
-def target_of_archive(source: ArchiveSource, endpoint: Endpoint, environment: str, places: Places) -> Target:
+def target_of_archive(source: ArchiveSource, endpoint: EndpointSettings, environment: str, places: Places) -> Target:
     """An endpoint, with the size of an archive that it serves as that was last built, for the endpoint or for here."""
     try:
         name = ArchiveName(model=source.name, digest=model_digest(source))

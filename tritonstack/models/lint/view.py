@@ -18,7 +18,7 @@ from tritonstack.models.recipe import RECIPE, Recipe, read_recipe
 from tritonstack.models.source import CONFIG, called_models, is_junk, listed_below, model_directories
 
 if TYPE_CHECKING:
-    from tritonstack.config import Endpoint
+    from tritonstack.config import EndpointSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Target:
     unpacked_bytes: int | None = None
 
     @classmethod
-    def of_endpoint(cls, endpoint: Endpoint, environment: str) -> Target:
+    def of_endpoint(cls, endpoint: EndpointSettings, environment: str) -> Target:
         """An endpoint of an environment's settings."""
         release = load_catalogue().release(endpoint.release)
         return cls(
