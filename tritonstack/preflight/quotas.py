@@ -116,9 +116,9 @@ def _endpoint_quota(item: CheckedItem, subject: Subject, instance_type: str | No
     environment = subject.environment
     own = {endpoint.sagemaker_name(environment.environment) for endpoint in environment.endpoints}
     others = sum(
-        fleet.instances
-        for fleet in subject.facts.endpoint_fleets()
-        if fleet.owner not in own and instance_type in (None, fleet.instance_type)
+        each.instances
+        for each in subject.facts.endpoint_instances()
+        if each.owner not in own and instance_type in (None, each.instance_type)
     )
     need = instance_need(environment.endpoints, others=others, at_once=subject.at_once, instance_type=instance_type)
     name = ALL_ENDPOINT_INSTANCES if instance_type is None else endpoint_quota_name(instance_type)

@@ -144,7 +144,7 @@ class Quota:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fleet:
+class VariantInstances:
     """Instances of a production variant."""
 
     owner: str  # the endpoint's name
@@ -245,23 +245,23 @@ class AccountFacts:
         found: Deployed = self._once("stacks", lambda: deployed_and_left(self._calls, settings, project=project))
         return found
 
-    def endpoint_fleets(self) -> tuple[Fleet, ...]:
+    def endpoint_instances(self) -> tuple[VariantInstances, ...]:
         """Instances of every endpoint of the account in the region; several are described at once."""
 
-        def read() -> tuple[Fleet, ...]:
+        def read() -> tuple[VariantInstances, ...]:
             rows = self._calls.pages("sagemaker", "list_endpoints", "Endpoints")
             with ThreadPoolExecutor(_DESCRIBED_AT_ONCE) as pool:
-                described = pool.map(self._endpoint_fleets, [row["EndpointName"] for row in rows])
-                return tuple(fleet for fleets in described for fleet in fleets)
+                described = pool.map(self._instances_of, [row["EndpointName"] for row in rows])
+                return tuple(each for found in described for each in found)
 
-        fleets: tuple[Fleet, ...] = self._once("fleets", read)
-        return fleets
+        instances: tuple[VariantInstances, ...] = self._once("instances", read)
+        return instances
 
-    def _endpoint_fleets(self, name: str) -> tuple[Fleet, ...]:
+    def _instances_of(self, name: str) -> tuple[VariantInstances, ...]:
         endpoint, variants = endpoint_and_variants(self._calls, name)
         types = {row["VariantName"]: row.get("InstanceType") for row in variants}
         return tuple(
-            Fleet(
+            VariantInstances(
                 owner=name,
                 instance_type=types[row["VariantName"]],
                 instances=max(row.get("CurrentInstanceCount") or 0, row.get("DesiredInstanceCount") or 0),

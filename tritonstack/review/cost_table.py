@@ -15,7 +15,7 @@ from tritonstack.review.change import Update
 from tritonstack.review.cost import Amount, PriceBook, Prices, moved_text, total
 from tritonstack.review.document import AmountEntry, CostRowEntry, CostTableEntry, TrafficEntry
 from tritonstack.review.snapshot import EnvironmentSnapshot, Resource
-from tritonstack.review.traffic import Count, Fleet, fleets_of
+from tritonstack.review.traffic import Count, SnapshotEndpoint, endpoints_of
 
 LIST_PRICES = (
     "On-demand list prices, beside instances as public documents quote them; without what is billed by use (requests, "
@@ -125,8 +125,8 @@ def _endpoints(
     traffic: Mapping[tuple[str, str], TrafficEntry],
 ) -> Iterator[CostRow]:
     """A row for every endpoint of either side."""
-    old = {(each.stack, each.logical_id): each for each in fleets_of(before)}
-    new = {(each.stack, each.logical_id): each for each in fleets_of(after)}
+    old = {(each.stack, each.logical_id): each for each in endpoints_of(before)}
+    new = {(each.stack, each.logical_id): each for each in endpoints_of(after)}
     for key, present in sorted({**old, **new}.items()):
         was = _endpoint(old[key], prices.before) if key in old else None
         now = _endpoint(new[key], prices.after) if key in new else None
@@ -152,20 +152,20 @@ def _sentences(name: str, old: CostLine | None, new: CostLine | None, traffic: T
         yield f"While {name} is updated one more batch of instances runs beside the fleet."
 
 
-def _endpoint(fleet: Fleet, book: PriceBook) -> CostLine:
+def _endpoint(endpoint: SnapshotEndpoint, book: PriceBook) -> CostLine:
     """One endpoint on one side, at its fewest and at its most instances, schedules included."""
-    if not fleet.variants:
-        reason = f"the configuration of {fleet.endpoint} lies outside its template"
+    if not endpoint.variants:
+        reason = f"the configuration of {endpoint.endpoint} lies outside its template"
         unknown = Amount(unknown={reason: 1})
         return CostLine(quantity="unknown", idle=unknown, most=unknown, reasons=(reason,))
     minimum, maximum, reasons, quantities = Amount(), Amount(), [], []
-    for variant in fleet.variants:
-        key = f"{variant.instance_type or f'{fleet.endpoint}: {variant.reason}'} in {fleet.region}"
+    for variant in endpoint.variants:
+        key = f"{variant.instance_type or f'{endpoint.endpoint}: {variant.reason}'} in {endpoint.region}"
         price: Decimal | str = variant.reason
         if variant.instance_type is not None:
-            price = book.price(variant.instance_type, fleet.region)
+            price = book.price(variant.instance_type, endpoint.region)
         counts = [each for each in (variant.minimum, variant.maximum) if isinstance(each, str)]
-        uncounted = f"how many instances {variant.name} of {fleet.endpoint} has: {counts[0]}" if counts else ""
+        uncounted = f"how many instances {variant.name} of {endpoint.endpoint} has: {counts[0]}" if counts else ""
         reasons += [reason for reason in (price if isinstance(price, str) else uncounted,) if reason]
         usd = None if isinstance(price, str) else price
         minimum += _times(variant.minimum, usd, key=key, uncounted=f"{uncounted} of {key}")

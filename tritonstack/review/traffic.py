@@ -1,4 +1,4 @@
-"""Endpoints in templates: their fleets, and what a deployment does to their traffic.
+"""Endpoints in templates: their variants, and what a deployment does to their traffic.
 
 Sources: SageMaker developer guide, "Blue/Green Deployments", "Use rolling deployments", "Exclusions" (guardrails need
 the same variant names before and after); API reference, UpdateEndpoint (RetainAllVariantProperties).
@@ -69,7 +69,7 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fleet:
+class SnapshotEndpoint:
     """One endpoint."""
 
     stack: str  # its stack's name in the environment
@@ -79,7 +79,7 @@ class Fleet:
     variants: tuple[Variant, ...]  # none where its configuration lies in another stack
 
 
-def fleets_of(environment: EnvironmentSnapshot) -> tuple[Fleet, ...]:
+def endpoints_of(environment: EnvironmentSnapshot) -> tuple[SnapshotEndpoint, ...]:
     """Every endpoint of an environment, by stack and logical id."""
     stacks = environment.stacks
     targets = [(each, stack) for stack in stacks.values() for each in stack.of_type(_TARGET)]
@@ -88,7 +88,7 @@ def fleets_of(environment: EnvironmentSnapshot) -> tuple[Fleet, ...]:
         for endpoint in stack.of_type(ENDPOINT):
             config = config_of(endpoint, stack)
             found.append(
-                Fleet(
+                SnapshotEndpoint(
                     stack=stack.name,
                     logical_id=endpoint.logical_id,
                     endpoint=endpoint_name(endpoint),
