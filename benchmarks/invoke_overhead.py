@@ -22,7 +22,7 @@ from benchmarks.measuring import CALLERS, Ask, Figure, Loads, compared, ratio, t
 from benchmarks.scenarios.models import Model
 from benchmarks.scenarios.served import TIMEOUT_SECONDS, Served, Way, served
 from tritonstack.client.body import Body
-from tritonstack.client.errors import Target
+from tritonstack.client.errors import InvokeTarget
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
 from tritonstack.naming import endpoint_name
@@ -51,19 +51,19 @@ def main() -> int:
         direct_container(aws) as (container, release),
     ):
         loads = uvloop.run(
-            _loads(container, (aws, unchecked), Target(endpoint_name=name, target_model=str(release.archive)))
+            _loads(container, (aws, unchecked), InvokeTarget(endpoint_name=name, target_model=str(release.archive)))
         )
     return tell("invoke-overhead", figures(*loads))
 
 
-async def _loads(container: Served, runtimes: Sequence[LocalAws], target: Target) -> list[Loads]:
+async def _loads(container: Served, runtimes: Sequence[LocalAws], target: InvokeTarget) -> list[Loads]:
     async with AsyncExitStack() as callers:
         ways = [await callers.enter_async_context(container.caller(CALLERS))]
         ways += [await callers.enter_async_context(invoking(aws, target)) for aws in runtimes]
         return await compared(*((checked(way),) * 2 for way in ways), rounds=ROUNDS)
 
 
-def invoking(aws: LocalAws, target: Target) -> AbstractAsyncContextManager[HttpCaller]:
+def invoking(aws: LocalAws, target: InvokeTarget) -> AbstractAsyncContextManager[HttpCaller]:
     """Signed InvokeEndpoint requests with the sample."""
     requests = SignedRequests(aws.client("sagemaker-runtime", config=Config()))
     body = Body(content=(SAMPLE / "request.json").read_bytes(), content_type="application/json")

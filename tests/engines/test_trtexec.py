@@ -15,7 +15,7 @@ from tests.cases import cases
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options, trtexec_table
 from tritonstack.engines.trtexec import (
-    Target,
+    EngineTarget,
     engine_options,
     engine_problems,
     tensorrt_versions,
@@ -81,7 +81,7 @@ def test_a_name_that_trtexec_cannot_read_is_refused(name: str) -> None:
 
 def test_an_option_that_only_some_candidates_have_is_one_that_the_release_may_not_have() -> None:
     row = CATALOGUE.releases["25.04"]
-    target = Target(release=row, gpu="L4", compute_capability=(8, 9), tensorrt=("10.16", "11.0"))
+    target = EngineTarget(release=row, gpu="L4", compute_capability=(8, 9), tensorrt=("10.16", "11.0"))
     assert not target.takes("--fp16")
     assert (target.lacks("--fp16"), target.lacks("--uff")) == ("may not have", "does not have")
 

@@ -20,17 +20,17 @@ from tests.client.fakes import client_error
 from tritonstack.client.errors import (
     AmbiguousModelError,
     ClientFileError,
+    InvokeTarget,
     MalformedAnswerError,
     ModelNotReadyError,
     ReleaseLookupError,
-    Target,
     UnknownModelError,
 )
 from tritonstack.client.invocation import failure_kind, final_error
 from tritonstack.errors import InputError, Problem, TritonstackError
 from tritonstack.proxy.errors import answer_of
 
-TARGET = Target(endpoint_name="dev-digits", target_model="digits.0123456789abcdef.tar.gz")
+TARGET = InvokeTarget(endpoint_name="dev-digits", target_model="digits.0123456789abcdef.tar.gz")
 
 
 def answered(error: TritonstackError, cause: Exception | None = None) -> tuple[int, Any]:

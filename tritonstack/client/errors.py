@@ -11,7 +11,7 @@ from tritonstack.errors import InputError, WorkFailedError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class InvokeTarget:
     """An endpoint's SageMaker name, in multi-model mode an archive, and a production variant where one is asked for."""
 
     endpoint_name: str

@@ -25,10 +25,10 @@ from tritonstack.client.body import Body
 from tritonstack.client.errors import (
     EndpointUnavailableError,
     InvokeError,
+    InvokeTarget,
     ModelFailedError,
     ModelNotReadyError,
     RequestRefusedError,
-    Target,
 )
 
 # An inference has no side effects, so any may be retried; the question is only whether a retry can succeed. botocore's
@@ -165,7 +165,7 @@ class RawAnswer:
 
 
 def call_endpoint(
-    runtime: Any, target: Target, body: Body, *, clock: Clock, retry_seconds: float, on_wait: OnWait | None
+    runtime: Any, target: InvokeTarget, body: Body, *, clock: Clock, retry_seconds: float, on_wait: OnWait | None
 ) -> RawAnswer:
     """Send ``body`` until there is a response or a retry cannot help.
 
@@ -202,7 +202,7 @@ def call_endpoint(
         clock.sleep(pause)
 
 
-def final_error(error: Exception, *, kind: FailureKind, target: Target, attempts: int) -> InvokeError:
+def final_error(error: Exception, *, kind: FailureKind, target: InvokeTarget, attempts: int) -> InvokeError:
     """The InvokeError for botocore's last error."""
     place = f"{target} after {attempts} attempts" if attempts > 1 else str(target)
     response: Any = error.response if isinstance(error, ClientError) else {}

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError
 
 from tritonstack.aws_session import AccountSession, Session, invalid_settings
 from tritonstack.client.body import Array, Body, PayloadFormat, decode, encode
-from tritonstack.client.errors import RequestRefusedError, Target
+from tritonstack.client.errors import InvokeTarget, RequestRefusedError
 from tritonstack.client.inputs import Image, Text, adapted_inputs, requested_outputs
 from tritonstack.client.invocation import RETRY_SECONDS, Clock, OnWait, RawAnswer, call_endpoint
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
@@ -220,7 +220,7 @@ class ModelClient:
         """The current archive of a model. Raises what :meth:`invoke` raises for its name."""
         return self._records.resolve(ModelReference.parse(name))
 
-    def target(self, name: str) -> Target:
+    def target(self, name: str) -> InvokeTarget:
         """How InvokeEndpoint names a model. Raises what :meth:`invoke` raises for its name."""
         return self._target(ModelReference.parse(name))
 
@@ -237,7 +237,7 @@ class ModelClient:
 
     def _call(
         self, name: str, body: Body, on_wait: OnWait | None, *, variant: str | None = None
-    ) -> tuple[Target, RawAnswer]:
+    ) -> tuple[InvokeTarget, RawAnswer]:
         """Call; after a ValidationError, retry once if the release record or the endpoint's outputs have changed."""
         reference = ModelReference.parse(name)
         target = self._target(reference, variant=variant)
@@ -262,7 +262,7 @@ class ModelClient:
 
     def _target(
         self, reference: ModelReference, *, variant: str | None = None, loaded_since: float = float("-inf")
-    ) -> Target:
+    ) -> InvokeTarget:
         """How InvokeEndpoint names a model. Multi-model endpoints alone serve an archive by its name."""
         release = self._records.resolve(reference, loaded_since=loaded_since)
         multi_model = reference.digest is not None or self._records.is_multi_model(
@@ -271,7 +271,9 @@ class ModelClient:
         name = endpoint_name(environment=self.environment, endpoint=release.endpoint)
         if variant is not None:
             variant = self._records.variant(release.endpoint, variant, loaded_since=loaded_since)
-        return Target(endpoint_name=name, target_model=str(release.archive) if multi_model else None, variant=variant)
+        return InvokeTarget(
+            endpoint_name=name, target_model=str(release.archive) if multi_model else None, variant=variant
+        )
 
     def _client(self, service: str) -> Any:
         """The one client of a service, made on first use: clients are thread safe, sessions are not."""

@@ -33,7 +33,7 @@ STRONGLY_TYPED_ONLY = 11
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class EngineTarget:
     """What an engine is built for: a release of the catalogue, a GPU's compute capability, the TensorRT it may have."""
 
     release: TritonRelease
@@ -86,10 +86,10 @@ def engine_options(engine: Engine, *, release: str, gpu: str) -> tuple[str, ...]
     return tuple(_options(engine, target))
 
 
-def _target(release: str, gpu: str) -> Target:
+def _target(release: str, gpu: str) -> EngineTarget:
     row, card = _release(release), load_catalogue().instances_with(gpu)[0]
     capability = tuple(int(part) for part in card.compute_capability.split("."))
-    return Target(release=row, gpu=card.gpu, compute_capability=capability, tensorrt=_candidates(row))
+    return EngineTarget(release=row, gpu=card.gpu, compute_capability=capability, tensorrt=_candidates(row))
 
 
 def _release(release: str) -> TritonRelease:
@@ -104,7 +104,7 @@ def _candidates(release: TritonRelease) -> tuple[str, ...]:
     return tensorrt_candidates(release, releases=tuple(load_catalogue().releases.values()))
 
 
-def _refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
+def _refusals(engine: Engine, target: EngineTarget, file: str | None) -> Iterator[Problem]:
     """What the recipe wants and the release's TensorRT or the GPU has not."""
     level = "--builderOptimizationLevel"
     if engine.optimisation_level is not None and not target.takes(level):
@@ -130,7 +130,7 @@ def _refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Prob
         yield Problem(file=file, field="engine.precision", found=f"bf16 on {target.gpu}, which has none", allowed=here)
 
 
-def _has_precision(precision: str, target: Target) -> bool:
+def _has_precision(precision: str, target: EngineTarget) -> bool:
     """Whether an engine of that precision can be built for the target."""
     option = PRECISIONS[precision]
     has_unit = precision != "bf16" or target.compute_capability >= BF16_SINCE
@@ -152,7 +152,7 @@ def _shown(version: str) -> str:
     return ".".join(map(str, minor_version(version)))
 
 
-def _options(engine: Engine, target: Target) -> Iterator[str]:
+def _options(engine: Engine, target: EngineTarget) -> Iterator[str]:
     for end in ("min", "opt", "max"):
         shapes = [_spelt(name, getattr(shape, end)) for name, shape in sorted(engine.shapes.items())]
         yield f"--{end}Shapes={','.join(shapes)}"

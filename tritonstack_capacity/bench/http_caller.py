@@ -18,7 +18,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 
 from tritonstack.client.body import Body
-from tritonstack.client.errors import Target
+from tritonstack.client.errors import InvokeTarget
 from tritonstack.foreign_text import parse_json
 
 
@@ -56,7 +56,7 @@ class SignedRequests:
         self._taken: list[AWSPreparedRequest] = []
         runtime.meta.events.register_first(EVENT, self._take)
 
-    def make(self, target: Target, body: Body) -> ReadyRequest:
+    def make(self, target: InvokeTarget, body: Body) -> ReadyRequest:
         """A request signed now. Raises botocore's errors where credentials or the region are missing."""
         named = {"TargetModel": target.target_model} if target.target_model else {}
         self._runtime.invoke_endpoint(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.client.body import Array, Body, encode
-from tritonstack.client.errors import Target
+from tritonstack.client.errors import InvokeTarget
 from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
@@ -26,7 +26,7 @@ class BenchTarget:
 
     name: str  # as the person named it
     release: Release  # its current archive
-    call: Target  # how InvokeEndpoint names it
+    call: InvokeTarget  # how InvokeEndpoint names it
     variant: str | None = None
     instance_type: str | None = None
     instance_count: int | None = None

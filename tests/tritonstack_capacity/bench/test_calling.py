@@ -12,7 +12,7 @@ from aiohttp import web
 from botocore.config import Config
 
 from tritonstack.client.body import Body
-from tritonstack.client.errors import Target
+from tritonstack.client.errors import InvokeTarget
 from tritonstack_capacity.bench.http_caller import ReadyRequest, SignedRequests, http_caller
 
 BODY = Body(content=b"\x00\x01body", content_type="application/vnd.sagemaker-triton.binary+json;json-header-size=2")
@@ -29,7 +29,7 @@ def signed(target_model: str | None) -> ReadyRequest:
         aws_secret_access_key="secret",
         config=Config(retries={"total_max_attempts": 1}),
     )
-    return SignedRequests(runtime).make(Target(endpoint_name="prod-bert", target_model=target_model), BODY)
+    return SignedRequests(runtime).make(InvokeTarget(endpoint_name="prod-bert", target_model=target_model), BODY)
 
 
 def test_botocore_makes_the_request_and_sends_nothing() -> None:

@@ -25,7 +25,7 @@ from tests.client.fakes import (
     serving_outputs,
 )
 from tests.tritonstack_capacity.bench.test_settings import SETTINGS
-from tritonstack.client.errors import Target
+from tritonstack.client.errors import InvokeTarget
 from tritonstack.client.releases import Release
 from tritonstack_capacity.bench.document import ResultPart
 from tritonstack_capacity.bench.load import Users
@@ -139,7 +139,7 @@ def subject(**changes: Any) -> Subject:
         target=BenchTarget(
             name="bert/bert",
             release=release,
-            call=Target(endpoint_name="prod-bert", target_model=str(release.archive)),
+            call=InvokeTarget(endpoint_name="prod-bert", target_model=str(release.archive)),
             variant="g4dn-xlarge",
             instance_type="ml.g4dn.xlarge",
             instance_count=3,

@@ -110,7 +110,7 @@ def write_idle(policies: Sequence[dict[str, Any]]) -> None:
         policy["_idle"] = end
 
 
-def follow(target: Target, policies: Sequence[dict[str, Any]], *, count: int, activities: Activities) -> None:
+def follow(target: ScalableTarget, policies: Sequence[dict[str, Any]], *, count: int, activities: Activities) -> None:
     """Add or remove instances as the alarms of a target's policies ask; ``count``: those that it has."""
     removing = [policy for policy in policies if not _configuration(policy).get("DisableScaleIn")]
     more = {policy["PolicyName"]: _wish(policy, _HIGH, target=target, count=count) for policy in policies}
@@ -145,7 +145,7 @@ def _configuration(policy: Mapping[str, Any]) -> dict[str, Any]:
     return configuration
 
 
-def _wish(policy: Mapping[str, Any], side: int, *, target: Target, count: int) -> int | None:
+def _wish(policy: Mapping[str, Any], side: int, *, target: ScalableTarget, count: int) -> int | None:
     """How many instances a policy asks for; None where its alarm is off, or was measured with another number."""
     alarm = find(policy["Alarms"][side]["AlarmName"])
     if alarm is None or alarm["StateValue"] != "ALARM":
@@ -162,7 +162,7 @@ def _wish(policy: Mapping[str, Any], side: int, *, target: Target, count: int) -
 
 # --- Scaling activities: changes of instance counts and limits, as DescribeScalingActivities lists them ---
 
-Target = dict[str, Any]
+ScalableTarget = dict[str, Any]
 _AGAIN_SECONDS = 60
 """After a failed activity: CloudWatch looks at an alarm once a minute, and a failed activity starts no cooldown."""
 _KEY = ("ServiceNamespace", "ResourceId", "ScalableDimension")
@@ -181,7 +181,7 @@ class Activities:
         self._scale, self._failure = scale, failure
         self._done = AccountRegionScopedDict()
 
-    def set_count(self, target: Target, *, before: int, after: int, cause: str) -> bool:
+    def set_count(self, target: ScalableTarget, *, before: int, after: int, cause: str) -> bool:
         """Give the target's variant another number of instances; whether it has it now."""
         _, endpoint, _, variant = target["ResourceId"].split("/")
         began = clock.now()
@@ -201,7 +201,7 @@ class Activities:
         return failed is None
 
     def add(
-        self, target: Target, what: str, *, cause: str, began: float, failed: str | None = None, end: str = ""
+        self, target: ScalableTarget, what: str, *, cause: str, began: float, failed: str | None = None, end: str = ""
     ) -> None:
         """List an activity: ``what`` was set to which value, and why it failed if it did."""
         done = f"Successfully set {what}" + (". Change successfully fulfilled by sagemaker." if end else "")
@@ -226,7 +226,7 @@ class Activities:
         return {"ScalingActivities": found[::-1]}
 
 
-def failed_lately(target: Target) -> bool:
+def failed_lately(target: ScalableTarget) -> bool:
     """Whether an activity of the target failed so recently that it is not tried again."""
     return bool(clock.now() < target.get("_failed_at", -math.inf) + _AGAIN_SECONDS)
 
