@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from tritonstack.cli.progress import SHOWN, Step, Steps
+from tritonstack.cli.progress import SHOWN, ShownStep, Steps
 
 
 def steps(*, terminal: bool = False, width: int = 80) -> tuple[Steps, io.StringIO]:
@@ -48,7 +48,7 @@ def test_on_a_terminal_the_live_line_goes_away_and_the_outcome_stays() -> None:
 
 
 def test_a_live_line_is_never_wider_than_the_terminal() -> None:
-    step = Step("deploy")
+    step = ShownStep("deploy")
     step.say("x" * 500)
     step.say("")
     assert len(step.detail) == SHOWN, "an empty detail changes nothing"

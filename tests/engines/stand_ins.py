@@ -45,7 +45,7 @@ def quantised_graph() -> bytes:
 
 
 @dataclass(frozen=True)
-class Step:
+class EngineStepRun:
     """A folder with a job, and the programs that it runs with."""
 
     folder: Path
@@ -64,7 +64,7 @@ class Step:
         supports: str = "12.6",
         compat: str = "",
         **job: Any,
-    ) -> Step:
+    ) -> EngineStepRun:
         """A job planned for 24.09 on an A10G with TensorRT 10.4; the machine is what the arguments say.
 
         Its driver supports CUDA ``supports``; ``compat``: what the entrypoint finds of CUDA's forward compatibility.
@@ -119,7 +119,7 @@ class Step:
         found: dict[str, Any] = json.loads((self.output / "result.json").read_text())
         return found
 
-    def replace_trtexec(self, script: str) -> Step:
+    def replace_trtexec(self, script: str) -> EngineStepRun:
         """The same job with a shell script in trtexec's place."""
         banner = 'echo "&&&& RUNNING trtexec-stand-in of a test [TensorRT v100400]"\n'
         self.programs.trtexec.write_text(f'#!/bin/sh\n{banner}[ "$1" = --help ] && exit 0\n{script}\n')

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.engines.stand_ins import OPTIONS, Step, doubling_graph
+from tests.engines.stand_ins import OPTIONS, EngineStepRun, doubling_graph
 from tritonstack.engines import engine_step
 from tritonstack.engines.engine_step import StepError, read_outputs, version_in
 from tritonstack.models.marked_plan import read_graph, read_header
@@ -26,20 +26,20 @@ SOURCE = Path(str(engine_step.__file__))
 LEFT = ["model.plan", "outputs.json", "result.json", "timing.cache", "trtexec.log"]
 
 
-def left(step: Step) -> list[str]:
+def left(step: EngineStepRun) -> list[str]:
     return sorted(path.name for path in step.output.iterdir())
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Step, str]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[EngineStepRun, str]:
     """A step that was run on the planned machine in the planned image, and its log."""
-    step = Step.make(tmp_path_factory.mktemp("built"))
+    step = EngineStepRun.make(tmp_path_factory.mktemp("built"))
     status, log = step.run(CUDA_VERSION="12.6.1", NVIDIA_TRITON_SERVER_VERSION="24.09")
     assert status == 0, log
     return step, log
 
 
-def test_a_plan_is_built_and_answers_the_proof(built: tuple[Step, str]) -> None:
+def test_a_plan_is_built_and_answers_the_proof(built: tuple[EngineStepRun, str]) -> None:
     step, _ = built
     assert left(step) == LEFT
     answered = json.loads((step.output / "outputs.json").read_text())
@@ -54,7 +54,7 @@ def test_a_plan_is_built_and_answers_the_proof(built: tuple[Step, str]) -> None:
     assert all("trtexec-stand-in" in line for line in lines)
 
 
-def test_the_result_says_what_built_it_and_the_files_digests(built: tuple[Step, str]) -> None:
+def test_the_result_says_what_built_it_and_the_files_digests(built: tuple[EngineStepRun, str]) -> None:
     step, log = built
     result = step.result
     assert (result["outcome"], result["release"], result["image"]) == ("built", "24.09", {"CUDA_VERSION": "12.6.1"})
@@ -76,7 +76,7 @@ def test_the_result_says_what_built_it_and_the_files_digests(built: tuple[Step, 
 def test_another_machine_than_planned_is_refused_before_anything_is_built(
     tmp_path: Path, machine: dict[str, Any], said: list[str]
 ) -> None:
-    step = Step.make(tmp_path, **machine)
+    step = EngineStepRun.make(tmp_path, **machine)
     status, log = step.run()
     assert status == 3
     assert left(step) == ["result.json"]
@@ -109,7 +109,7 @@ ADVICE = ["builds.engine_builder", "release with an older CUDA"]
 def test_a_driver_runs_the_images_cuda_or_is_refused_with_what_is_needed_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: dict[str, Any], by: str | list[str]
 ) -> None:
-    step = Step.make(tmp_path, **machine)
+    step = EngineStepRun.make(tmp_path, **machine)
     for name, value in {**step.programs.environment(), engine_step.THROUGH: ""}.items():
         monkeypatch.setenv(name, value)
     job, driver = engine_step.read_job(tmp_path / "job.json"), engine_step.find_gpus()[0]["driver"]
@@ -123,7 +123,7 @@ def test_a_driver_runs_the_images_cuda_or_is_refused_with_what_is_needed_and_wha
 
 
 def test_forward_compatibility_that_the_entrypoint_sets_up_runs_the_images_cuda(tmp_path: Path) -> None:
-    step = Step.make(tmp_path, **OLD, compat="CUDA Driver OK")
+    step = EngineStepRun.make(tmp_path, **OLD, compat="CUDA Driver OK")
     status, log = step.run()
     assert status == 0, log
     assert step.result["cuda"]["by"] == "forward compatibility"
@@ -139,7 +139,7 @@ def test_forward_compatibility_that_the_entrypoint_sets_up_runs_the_images_cuda(
 def test_nothing_is_built_where_the_entrypoint_makes_no_old_driver_run(
     tmp_path: Path, compat: str, image: dict[str, str], said: list[str]
 ) -> None:
-    step = Step.make(tmp_path, **OLD, compat=compat)
+    step = EngineStepRun.make(tmp_path, **OLD, compat=compat)
     status, log = step.run(**image)
     assert status == 3, log
     assert left(step) == ["result.json"]
@@ -149,7 +149,7 @@ def test_nothing_is_built_where_the_entrypoint_makes_no_old_driver_run(
 
 
 def test_an_entrypoint_that_does_not_run_is_no_failure(tmp_path: Path) -> None:
-    step = Step.make(tmp_path, tensorrt="10.13.3", planned=["10.9", "10.13"])
+    step = EngineStepRun.make(tmp_path, tensorrt="10.13.3", planned=["10.9", "10.13"])
     status, log = step.run(TRITONSTACK_NVIDIA_ENTRYPOINT=str(tmp_path / "no-such-program"))
     assert status == 0, log
     assert step.result["cuda"]["entrypoint"] is None
@@ -158,7 +158,7 @@ def test_an_entrypoint_that_does_not_run_is_no_failure(tmp_path: Path) -> None:
 
 
 def test_another_release_of_the_image_is_refused_and_what_an_earlier_run_left_does_not_count(tmp_path: Path) -> None:
-    step = Step.make(tmp_path)
+    step = EngineStepRun.make(tmp_path)
     step.output.mkdir()
     for name in LEFT:
         (step.output / name).touch()
@@ -168,7 +168,7 @@ def test_another_release_of_the_image_is_refused_and_what_an_earlier_run_left_do
 
 
 def test_a_job_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    step = Step.make(tmp_path)
+    step = EngineStepRun.make(tmp_path)
     (tmp_path / "job.json").write_text('{"output": "output"}')
     status, log = step.run()
     assert status == 2
@@ -180,7 +180,7 @@ def test_a_job_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 def test_a_failure_has_phase_reason_and_log(
     tmp_path: Path, job: dict[str, Any], trtexec: str | None, phase: str, said: str
 ) -> None:
-    step = Step.make(tmp_path, **job)
+    step = EngineStepRun.make(tmp_path, **job)
     if trtexec is not None:
         step.replace_trtexec(trtexec)
     status = step.run()[0]
@@ -192,7 +192,7 @@ def test_a_failure_has_phase_reason_and_log(
 
 
 def test_a_signal_ends_trtexec_and_leaves_nothing(tmp_path: Path) -> None:
-    step = Step.make(tmp_path).replace_trtexec('echo "started as $$"; exec sleep 600')
+    step = EngineStepRun.make(tmp_path).replace_trtexec('echo "started as $$"; exec sleep 600')
     with step.start() as child:
         assert child.stdout
         started = next(line for line in child.stdout if line.startswith("started as "))
@@ -207,7 +207,7 @@ def test_a_signal_ends_trtexec_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_timing_cache_is_taken_and_given_back_grown(tmp_path: Path) -> None:
     (tmp_path / "timing.cache").write_text("timed before\n")
-    step = Step.make(tmp_path)
+    step = EngineStepRun.make(tmp_path)
     stand_in = step.programs.trtexec.with_name("stand-in-itself")
     shutil.copy(step.programs.trtexec, stand_in)
     grow = 'for one; do case $one in --timingCacheFile=*) echo "timed now" >> "${one#*=}";; esac; done'
@@ -218,7 +218,7 @@ def test_a_timing_cache_is_taken_and_given_back_grown(tmp_path: Path) -> None:
     assert (tmp_path / "timing.cache").read_text() == "timed before\n", "the given cache stays as it is"
 
 
-def old_nvidia_smi(step: Step) -> None:
+def old_nvidia_smi(step: EngineStepRun) -> None:
     """A driver that does not know compute_cap."""
     step.programs.nvidia_smi.write_text(
         '#!/bin/sh\ncase "$*" in *compute_cap*) echo "not a valid field to query"; exit 2;; esac\n'
@@ -227,11 +227,11 @@ def old_nvidia_smi(step: Step) -> None:
 
 
 def test_with_an_old_driver_the_compute_capability_is_trtexecs(tmp_path: Path) -> None:
-    step = Step.make(tmp_path, compat="CUDA Driver OK")
+    step = EngineStepRun.make(tmp_path, compat="CUDA Driver OK")
     old_nvidia_smi(step)
     assert step.run()[0] == 0
     assert step.result["gpu"] == {"name": "NVIDIA A10G", "driver": "470.57.02", "compute_capability": "8.6"}
-    other = Step.make(tmp_path, compute_capability="8.9", compat="CUDA Driver OK")
+    other = EngineStepRun.make(tmp_path, compute_capability="8.9", compat="CUDA Driver OK")
     old_nvidia_smi(other)
     assert other.run()[0] == 3
     assert "compute capability 8.9" in other.result["reason"]
@@ -241,7 +241,7 @@ def test_with_an_old_driver_the_compute_capability_is_trtexecs(tmp_path: Path) -
 def test_an_image_without_trtexec_is_refused_with_the_places(tmp_path: Path) -> None:
     if any(Path(place).exists() for place in engine_step.TRTEXEC_PLACES):
         pytest.skip("this machine has trtexec")
-    step = Step.make(tmp_path)
+    step = EngineStepRun.make(tmp_path)
     status, _ = step.run(TRITONSTACK_TRTEXEC="", PATH="/nonexistent")
     assert status == 3
     assert "looked in /usr/src/tensorrt/bin/trtexec, /usr/src/bin/trtexec, PATH" in step.result["reason"]
@@ -291,7 +291,7 @@ def interpreter(version: str) -> str:
     "version", ["3.8", *(pytest.param(f"3.{minor}", marks=pytest.mark.long) for minor in (9, 10, 11)), "3.12"]
 )
 def test_it_runs_with_the_python_of_every_triton_image(tmp_path: Path, version: str) -> None:
-    step = Step.make(tmp_path)
+    step = EngineStepRun.make(tmp_path)
     status, log = step.run(interpreter(version))
     assert status == 0, log
     assert left(step) == LEFT

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from tritonstack.cli.conventions import LOCAL, echo, environment_option, json_option, local_option, print_json
-from tritonstack.cli.progress import Step, Steps
+from tritonstack.cli.progress import ShownStep, Steps
 from tritonstack.cli.session import require_account, session_of
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
@@ -122,7 +122,7 @@ def _choice(environment: str | None, changes: dict[str, Any]) -> BuildChoice:
     return dataclasses.replace(choice_of(load_environment(environment_file(environment))), **changes)
 
 
-def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, Any], step: Step) -> BuildSummary:
+def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, Any], step: ShownStep) -> BuildSummary:
     if environment is None:
         return build_models(models, choice=_choice(None, changes), report=step.say)
     file = environment_file(environment)

@@ -23,7 +23,7 @@ LOG_SECONDS = 10.0
 
 
 @dataclass
-class Step:
+class ShownStep:
     """One step that is running."""
 
     name: str  # what it does
@@ -63,9 +63,9 @@ class Steps:
         self.console = console or SafeConsole(stderr=True, highlight=False)
 
     @contextmanager
-    def step(self, name: str) -> Iterator[Step]:
+    def step(self, name: str) -> Iterator[ShownStep]:
         """Show ``name`` as running while the block runs, then its outcome and its time in seconds."""
-        step = Step(name)
+        step = ShownStep(name)
         live = Live(step, console=self.console, transient=True, refresh_per_second=8)
         try:
             with live if self.console.is_terminal else self._logged(step):
@@ -77,7 +77,7 @@ class Steps:
         self._print(("✓ ", "green"), name, (f"  {step.elapsed:.1f} s{outcome}", "dim"))
 
     @contextmanager
-    def _logged(self, step: Step) -> Iterator[None]:
+    def _logged(self, step: ShownStep) -> Iterator[None]:
         """A line when the step begins, and while it runs what it is at, wherever that is something new."""
         ended = threading.Event()
 

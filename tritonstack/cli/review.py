@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from tritonstack.cli.conventions import echo, environment_option, json_option, print_json, result_console
-from tritonstack.cli.progress import Step, Steps
+from tritonstack.cli.progress import ShownStep, Steps
 from tritonstack.config.pipeline import PIPELINE_FILE
 from tritonstack.disk import temporary_folder
 from tritonstack.errors import InputError, Problem, listing, nearest
@@ -114,7 +114,7 @@ def _pipeline(project: Path, before: Snapshots) -> Snapshots:
 
 
 def settings_of(
-    sides: Sides, known: Known, *, base: BaseEntry, project: Path, step: Step | None = None
+    sides: Sides, known: Known, *, base: BaseEntry, project: Path, step: ShownStep | None = None
 ) -> dict[str, tuple[SettingEntry, ...]]:
     """The settings that change, by environment, and what each of them does.
 

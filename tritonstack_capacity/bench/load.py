@@ -55,7 +55,7 @@ class Phase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class RampStep:
     """A part of a ramp with the same number of users. Seconds are counted from the ramp's beginning."""
 
     users: int
@@ -63,9 +63,9 @@ class Step:
     end: float
 
 
-def steps(phases: tuple[Phase, ...]) -> tuple[Step, ...]:
+def steps(phases: tuple[Phase, ...]) -> tuple[RampStep, ...]:
     """The parts of a ramp, in order and without a gap."""
-    found: list[Step] = []
+    found: list[RampStep] = []
     begin = 0.0
     for phase in phases:
         end = begin + phase.seconds
@@ -74,7 +74,7 @@ def steps(phases: tuple[Phase, ...]) -> tuple[Step, ...]:
         while at < end:
             following = begin + (added + 1) * gap
             following = end if following > end - SHORTEST_STEP else following
-            found.append(Step(users=phase.initial_users + added, begin=at, end=following))
+            found.append(RampStep(users=phase.initial_users + added, begin=at, end=following))
             added, at = added + 1, following
         begin = end
     return tuple(found)

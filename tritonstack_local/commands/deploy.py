@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from tritonstack.cli.conventions import echo, environment_option
-from tritonstack.cli.progress import Step, Steps
+from tritonstack.cli.progress import ShownStep, Steps
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
@@ -328,7 +328,7 @@ def deploy(
             following(deployment, step).deploy(f"{name}/load-test")
 
 
-def following(deployment: LocalDeployment, step: Step) -> LocalDeployment:
+def following(deployment: LocalDeployment, step: ShownStep) -> LocalDeployment:
     """The deployment, with the CDK's latest line shown next to the running step."""
     deployment.on_line = step.say
     return deployment

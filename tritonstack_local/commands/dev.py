@@ -15,7 +15,7 @@ import numpy as np
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.cli.conventions import echo, environment_option
-from tritonstack.cli.progress import Step, Steps, ended_by_signals
+from tritonstack.cli.progress import ShownStep, Steps, ended_by_signals
 from tritonstack.client import ModelClient
 from tritonstack.client.errors import InvokeError
 from tritonstack.client.model_client import Answer
@@ -280,7 +280,7 @@ class Work:
         echo(f"  {expectation(source, manifest, answer.outputs)}")
 
     def _publish(
-        self, source: ArchiveSource, digest: str, endpoint: EndpointSettings, *, session: Any, step: Step
+        self, source: ArchiveSource, digest: str, endpoint: EndpointSettings, *, session: Any, step: ShownStep
     ) -> Manifest:
         """Build an archive, the endpoint's response in place of a proof, and publish it under the endpoint's prefix."""
         step.say("building it")

@@ -31,7 +31,7 @@ cold_start: {{load_seconds: 3, keep_on_disk: false}}
 
 
 @dataclass(frozen=True)
-class Step:
+class TraceStep:
     """What one call did: whether its model was there, and which models went for it."""
 
     model: int
@@ -50,7 +50,7 @@ def test_a_trace_hits_and_evicts_the_same_call_by_call(deployed: LocalAws, dice:
     assert len({model for step in real for model in step.evicted}) > 3
 
 
-def played(aws: LocalAws, trace: list[int]) -> list[Step]:
+def played(aws: LocalAws, trace: list[int]) -> list[TraceStep]:
     """Each call for real, and what the runtime held before and after it."""
     client = aws.client("sagemaker-runtime")
     targets = {number: target_model(aws, endpoint="many", model=f"adds-{number:02}") for number in set(trace)}
@@ -58,7 +58,7 @@ def played(aws: LocalAws, trace: list[int]) -> list[Step]:
     for number in trace:
         assert invoke(client, endpoint="many", target=targets[number], value=1.0) == 1.0 + number
         after = held(aws)
-        steps.append(Step(number, number in before, frozenset(before - after)))
+        steps.append(TraceStep(number, number in before, frozenset(before - after)))
         before = after
     return steps
 
@@ -70,7 +70,7 @@ def held(aws: LocalAws) -> set[int]:
     return {int(archive.model.removeprefix("adds-")) for archive in archives if archive is not None}
 
 
-def simulated_steps(trace: list[int], folder: Path) -> list[Step]:
+def simulated_steps(trace: list[int], folder: Path) -> list[TraceStep]:
     """The same calls in a simulation, from an empty cache."""
     (folder / "scenario.yaml").write_text(SCENARIO)
     lines = [f"{APART * (call + 1)},adds-{number}" for call, number in enumerate(trace)]
@@ -81,6 +81,6 @@ def simulated_steps(trace: list[int], folder: Path) -> list[Step]:
     # An eviction belongs to the last call before it.
     call_of = np.searchsorted(prepared.trace.times, seconds, side="right") - 1
     return [
-        Step(number, happening.calls.outcomes[call] == HIT, frozenset(models[call_of == call].tolist()))
+        TraceStep(number, happening.calls.outcomes[call] == HIT, frozenset(models[call_of == call].tolist()))
         for call, number in enumerate(trace)
     ]

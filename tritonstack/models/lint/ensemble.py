@@ -40,7 +40,7 @@ def _ensemble(view: RepositoryView, ensemble: ModelView) -> Iterator[Finding]:
     for field in _FORBIDDEN:
         if ensemble.config.node.has(field):
             yield at_field(ensemble, field, "ensemble-field", f"{field} in an ensemble", f"no {field}")
-    steps = [Step.of(node, index, view.models) for index, node in enumerate(ensemble.config.steps)]
+    steps = [EnsembleStep.of(node, index, view.models) for index, node in enumerate(ensemble.config.steps)]
     for step in steps:
         yield from _step(view, ensemble, step)
     yield from _needs_itself(view, ensemble)
@@ -49,7 +49,7 @@ def _ensemble(view: RepositoryView, ensemble: ModelView) -> Iterator[Finding]:
     yield from check_decoupled(ensemble, steps)
 
 
-def _step(view: RepositoryView, ensemble: ModelView, step: Step) -> Iterator[Finding]:
+def _step(view: RepositoryView, ensemble: ModelView, step: EnsembleStep) -> Iterator[Finding]:
     if step.model is None or step.model is ensemble:
         others = ", ".join(sorted(other for other in view.models if other != ensemble.name))
         found = f"step {step.name or '?'}"
@@ -86,7 +86,7 @@ def _needs_itself(view: RepositoryView, ensemble: ModelView) -> Iterator[Finding
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class EnsembleStep:
     """One step: the model that it names, and its maps from the model's tensors to the ensemble's."""
 
     node: Node
@@ -97,7 +97,7 @@ class Step:
     outputs: Mapping[str, str]
 
     @classmethod
-    def of(cls, node: Node, index: int, models: Mapping[str, ModelView]) -> Step:
+    def of(cls, node: Node, index: int, models: Mapping[str, ModelView]) -> EnsembleStep:
         """A step as the configuration spells it; of a key that stands twice, the last counts, as in protobuf."""
         inputs, outputs = (
             {key: str(value) for key, value in node.entries(name).items()} for name in ("input_map", "output_map")
@@ -131,9 +131,9 @@ class _End:
         return self.data_type == other.data_type and (_same(self.dims, other.dims) or _same(self.shape, other.shape))
 
 
-def check_flow(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
+def check_flow(ensemble: ModelView, steps: Sequence[EnsembleStep]) -> Iterator[Finding]:
     """What is wrong with who gives and who takes the ensemble's tensors."""
-    givers: dict[str, Step] = {}
+    givers: dict[str, EnsembleStep] = {}
     for step in steps:
         for field, mapping in (("input_map", step.inputs), ("output_map", step.outputs)):
             if not mapping:
@@ -148,7 +148,9 @@ def check_flow(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
     yield from _unwritten(ensemble, steps, givers)
 
 
-def _unused(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, Step]) -> Iterator[Finding]:
+def _unused(
+    ensemble: ModelView, steps: Sequence[EnsembleStep], givers: Mapping[str, EnsembleStep]
+) -> Iterator[Finding]:
     """Tensors that nothing takes: Triton refuses them."""
     outputs = {tensor.name for tensor in ensemble.config.outputs}
     taken = {name for step in steps for name in step.inputs.values()}
@@ -162,7 +164,9 @@ def _unused(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, Ste
             yield at_field(ensemble, "output_map", "ensemble-tensor-unused", found, node=step.node)
 
 
-def _unwritten(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, Step]) -> Iterator[Finding]:
+def _unwritten(
+    ensemble: ModelView, steps: Sequence[EnsembleStep], givers: Mapping[str, EnsembleStep]
+) -> Iterator[Finding]:
     """Tensors that are taken and that nothing gives, or that wait for each other."""
     inputs = {tensor.name for tensor in ensemble.config.inputs}
     given = inputs | givers.keys()
@@ -182,7 +186,7 @@ def _unwritten(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, 
         yield at_field(ensemble, "ensemble_scheduling", "ensemble-circle", found, "no circle")
 
 
-def _dropped(steps: Sequence[Step], name: str) -> str:
+def _dropped(steps: Sequence[EnsembleStep], name: str) -> str:
     """Why a step does not give a tensor that its output_map names: the key stands there again, and the last counts."""
     for step in steps:
         for entry in step.node.nodes("output_map"):
@@ -193,9 +197,9 @@ def _dropped(steps: Sequence[Step], name: str) -> str:
     return ""
 
 
-def _in_order(steps: Sequence[Step], inputs: Iterable[str]) -> tuple[list[Step], list[Step]]:
+def _in_order(steps: Sequence[EnsembleStep], inputs: Iterable[str]) -> tuple[list[EnsembleStep], list[EnsembleStep]]:
     """The steps, each after those that give what it takes; and those that never have all their inputs."""
-    ready, order, waiting = set(inputs), list[Step](), list(steps)
+    ready, order, waiting = set(inputs), list[EnsembleStep](), list(steps)
     while able := [step for step in waiting if set(step.inputs.values()) <= ready]:
         order += able
         ready |= {name for step in able for name in step.outputs.values()}
@@ -203,7 +207,7 @@ def _in_order(steps: Sequence[Step], inputs: Iterable[str]) -> tuple[list[Step],
     return order, waiting
 
 
-def check_tensors(view: RepositoryView, ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
+def check_tensors(view: RepositoryView, ensemble: ModelView, steps: Sequence[EnsembleStep]) -> Iterator[Finding]:
     """What is wrong with keys, types and shapes: the first mention of a tensor decides."""
     settled: dict[str, _End] = {}
     for tensor in (*ensemble.config.inputs, *ensemble.config.outputs):
@@ -221,7 +225,7 @@ def check_tensors(view: RepositoryView, ensemble: ModelView, steps: Sequence[Ste
 
 
 def _mapped(
-    ensemble: ModelView, step: Step, model: Completion, kind: str, settled: dict[str, _End]
+    ensemble: ModelView, step: EnsembleStep, model: Completion, kind: str, settled: dict[str, _End]
 ) -> Iterator[Finding]:
     field, mapping = f"{kind}_map", step.inputs if kind == "input" else step.outputs
     tensors = {tensor.name: tensor for tensor in (model.inputs if kind == "input" else model.outputs)}
@@ -261,7 +265,7 @@ def _same(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 # Source: core src/ensemble_scheduler/ensemble_utils.cc (ValidateEnsembleConfig).
 
 
-def check_decoupled(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
+def check_decoupled(ensemble: ModelView, steps: Sequence[EnsembleStep]) -> Iterator[Finding]:
     """Where tensors meet that number their responses differently."""
     # Tensor → the decoupled step that its responses are counted by; 0 for the request itself.
     label = {tensor.name: 0 for tensor in ensemble.config.inputs}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tritonstack.models.lint.completion import Completion, complete
-from tritonstack.models.lint.ensemble import Step
+from tritonstack.models.lint.ensemble import EnsembleStep
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Tensor
@@ -18,7 +18,7 @@ from tritonstack.models.model_config import Tensor
 def check_requests(view: RepositoryView) -> Iterator[Finding]:
     """Where requests fail of ensembles that load."""
     for ensemble in view.ensembles:
-        steps = [Step.of(node, index, view.models) for index, node in enumerate(ensemble.config.steps)]
+        steps = [EnsembleStep.of(node, index, view.models) for index, node in enumerate(ensemble.config.steps)]
         yield from _both_ways(ensemble, steps)
         given: dict[str, tuple[Tensor, bool]] = {  # tensor → its shape behind the batch, and whether it has one
             tensor.name: (tensor, ensemble.is_batched) for tensor in ensemble.config.inputs
@@ -39,7 +39,7 @@ def check_requests(view: RepositoryView) -> Iterator[Finding]:
                 yield from _rows(ensemble, step, models[step.index], given)
 
 
-def _both_ways(ensemble: ModelView, steps: list[Step]) -> Iterator[Finding]:
+def _both_ways(ensemble: ModelView, steps: list[EnsembleStep]) -> Iterator[Finding]:
     """A tensor that the request gives and a step, too: the step waits for itself, and the request for ever."""
     inputs = {tensor.name for tensor in ensemble.config.inputs}
     for step in steps:
@@ -49,7 +49,7 @@ def _both_ways(ensemble: ModelView, steps: list[Step]) -> Iterator[Finding]:
                 yield at_field(ensemble, "output_map", "ensemble-name-reused", found, node=step.node)
 
 
-def _optional(ensemble: ModelView, step: Step, model: Completion) -> Iterator[Finding]:
+def _optional(ensemble: ModelView, step: EnsembleStep, model: Completion) -> Iterator[Finding]:
     """An input of the ensemble that a request may leave out, and a step may not."""
     required = {tensor.name for tensor in model.inputs if not tensor.optional}
     for tensor in ensemble.config.inputs:
@@ -61,7 +61,7 @@ def _optional(ensemble: ModelView, step: Step, model: Completion) -> Iterator[Fi
 
 
 def _rows(
-    ensemble: ModelView, step: Step, model: Completion, given: Mapping[str, tuple[Tensor, bool]]
+    ensemble: ModelView, step: EnsembleStep, model: Completion, given: Mapping[str, tuple[Tensor, bool]]
 ) -> Iterator[Finding]:
     """Tensors that have a batch dimension on one side alone, where Triton drops or adds one of length 1."""
     takes = {tensor.name: tensor for tensor in model.inputs}

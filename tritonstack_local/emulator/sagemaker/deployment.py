@@ -20,7 +20,7 @@ _SIZES = {"CANARY": "CanarySize", "LINEAR": "LinearStepSize"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class ShiftStep:
     """One shift of traffic."""
 
     instances: int  # of the new fleet, that take calls from then on
@@ -32,7 +32,7 @@ class Guardrails:
     """How one deployment goes."""
 
     count: int  # the instances of the new fleet's first variant, on which the steps are counted
-    steps: tuple[Step, ...]  # in order; the last one turns every instance on
+    steps: tuple[ShiftStep, ...]  # in order; the last one turns every instance on
     alarms: tuple[str, ...]  # names of CloudWatch alarms; one in ALARM takes the deployment back
     rolling: bool = False  # whether old instances end after each step
     limit_seconds: float | None = None  # MaximumExecutionTimeoutInSeconds: what takes longer is rolled back
@@ -76,16 +76,16 @@ def _check_limit(limit: int | None, *, waits: float) -> None:
         )
 
 
-def _batches(policy: dict[str, Any], count: int) -> list[Step]:
+def _batches(policy: dict[str, Any], count: int) -> list[ShiftStep]:
     """Batches of a rolling update, each of which is watched; after it as many instances of the old fleet end."""
     size = _size(policy["MaximumBatchSize"], member="MaximumBatchSize", count=count)
     return [
-        Step(instances=min(on, count), wait_seconds=policy["WaitIntervalInSeconds"])
+        ShiftStep(instances=min(on, count), wait_seconds=policy["WaitIntervalInSeconds"])
         for on in range(size, count + size, size)
     ]
 
 
-def _steps(policy: dict[str, Any], count: int) -> list[Step]:
+def _steps(policy: dict[str, Any], count: int) -> list[ShiftStep]:
     routing = policy.get("TrafficRoutingConfiguration", {})
     kind, wait = routing.get("Type", "ALL_AT_ONCE"), routing.get("WaitIntervalInSeconds", 0)
     strange = sorted(member for of, member in _SIZES.items() if of != kind and member in routing)
@@ -93,12 +93,12 @@ def _steps(policy: dict[str, Any], count: int) -> list[Step]:
         # The reference says of each size which type's steps it is for; that SageMaker refuses it is UNVERIFIED.
         sentence = f"{' and '.join(strange)} must not be given for traffic routing type {kind}."
         raise refused(sentence, "TrafficRoutingConfig (derived)")
-    last = Step(instances=count, wait_seconds=policy.get("TerminationWaitInSeconds", 0))
+    last = ShiftStep(instances=count, wait_seconds=policy.get("TerminationWaitInSeconds", 0))
     if kind == "ALL_AT_ONCE":
         return [last]
     size = _size(routing.get(_SIZES[kind]), member=_SIZES[kind], count=count)
     before = [size] if kind == "CANARY" else range(size, count, size)
-    return [*(Step(instances=on, wait_seconds=wait) for on in before), last]
+    return [*(ShiftStep(instances=on, wait_seconds=wait) for on in before), last]
 
 
 def _size(size: dict[str, Any] | None, *, member: str, count: int) -> int:
@@ -131,12 +131,12 @@ class Deployment:
     _baked: Deadline | None = None
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> ShiftStep | None:
         """The step that traffic has come to; None before the new fleet is up."""
         return None if self._step < 0 or not self._steps else self._steps[self._step]
 
     @property
-    def _steps(self) -> tuple[Step, ...]:
+    def _steps(self) -> tuple[ShiftStep, ...]:
         return () if self.guardrails is None else self.guardrails.steps
 
     @property
