@@ -10,11 +10,10 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from ministack.core.responses import get_account_id, get_region, json_response, request_scope
-from ministack.services import ecr
-
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.instances import load_build_machines
+from tritonstack_local.emulator.ministack_adapter import ecr
+from tritonstack_local.emulator.ministack_adapter.core import get_account_id, get_region, json_response, request_scope
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import JsonService
 
@@ -100,8 +99,8 @@ def _put_images(region: str) -> None:
         digest = f"sha256:{hashlib.sha256(image.encode()).hexdigest()}"
         made = {"imageId": {"imageDigest": digest, "imageTag": tag}, "imageDigest": digest, "imageTags": [tag]}
         with request_scope(registry.partition(".")[0], region):
-            ecr._repositories[repository] = {"repositoryName": repository}
-            ecr._images[repository] = [*ecr._images.get(repository, []), made]
+            ecr.repositories()[repository] = {"repositoryName": repository}
+            ecr.images()[repository] = [*ecr.images().get(repository, []), made]
 
 
 def install() -> None:
@@ -110,7 +109,7 @@ def install() -> None:
     JsonService(quotas, service="service-quotas", target_prefix="ServiceQuotasV20190624").install()
     # The local AWS has no prices: every operation of the Price List is refused by name.
     JsonService(service="pricing", target_prefix="AWSPriceListService").install()
-    theirs = ecr._batch_get_image
+    theirs = ecr.batch_get_image.current
 
     def batch_get_image(request: dict[str, Any]) -> Answer:
         _put_images(get_region())
@@ -118,8 +117,8 @@ def install() -> None:
             answer: Answer = theirs(request)
         return answer
 
-    ecr._batch_get_image = batch_get_image
-    described = ecr._describe_images
+    ecr.batch_get_image.replace(batch_get_image)
+    described = ecr.describe_images.current
 
     def describe_images(request: dict[str, Any]) -> Answer:
         name = request.get("repositoryName", "")
@@ -131,4 +130,4 @@ def install() -> None:
             answer = json_response({"imageDetails": [{"repositoryName": name, "imageTags": tags}]})
         return answer
 
-    ecr._describe_images = describe_images
+    ecr.describe_images.replace(describe_images)

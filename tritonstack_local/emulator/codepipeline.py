@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
-from ministack.services import iam
-
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned, physical_name, register
 from tritonstack_local.emulator.iam.authorization import role_principal
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.service_calls import refusal_of
+from tritonstack_local.emulator.ministack_adapter import iam
+from tritonstack_local.emulator.ministack_adapter.core import account_region_table, get_account_id, get_region
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import JsonService
 
@@ -89,7 +88,7 @@ class Pipelines:
     """What is kept: declarations with their versions. No operation here shows tags."""
 
     def __init__(self) -> None:
-        self._kept = AccountRegionScopedDict()
+        self._kept = account_region_table()
 
     def create_pipeline(self, request: Request) -> Request:
         declared = request["pipeline"]
@@ -136,7 +135,7 @@ class Pipelines:
         for message in (*_stage_problems(declared), *_artifact_problems(declared["stages"])):
             raise RefusedError("InvalidStructureException", message, source=STRUCTURE)  # the first: AWS names one too
         arn = declared["roleArn"]
-        if arn.split(":")[4] == get_account_id() and arn.rpartition("/")[2] not in iam._roles:
+        if arn.split(":")[4] == get_account_id() and arn.rpartition("/")[2] not in iam.roles():
             raise RefusedError(
                 "InvalidStructureException",
                 f"CodePipeline is not authorized to perform AssumeRole on role {arn}",

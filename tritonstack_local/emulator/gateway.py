@@ -18,16 +18,14 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-import ministack.app
-from ministack.core.concurrency import run_reentrant
-from ministack.services import s3
-
 from tritonstack.loopback_guard import refusal
 from tritonstack_local.emulator.clock import MOST_SECONDS, clock
 from tritonstack_local.emulator.iam import gate
 from tritonstack_local.emulator.iam.authorization import usage
 from tritonstack_local.emulator.iam.one_reading import chunks_joined, parameters_of_routing
 from tritonstack_local.emulator.iam.request import expanded
+from tritonstack_local.emulator.ministack_adapter import application, s3
+from tritonstack_local.emulator.ministack_adapter.core import run_reentrant
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.settings import EmulatorSettings
@@ -209,7 +207,7 @@ def virtual_host(host: str, *, method: str, path: str) -> bool:
     """
     name = host.lower().rpartition(":")[0] if re.search(r":\d+$", host) else host.lower()
     bucket = name.removesuffix(".localhost").removesuffix(".s3") if name.endswith(".localhost") else ""
-    return bool(bucket) and (bucket in s3._buckets or (method == "PUT" and path == "/"))
+    return bool(bucket) and (bucket in s3.buckets() or (method == "PUT" and path == "/"))
 
 
 class Gateway:
@@ -219,9 +217,9 @@ class Gateway:
         """``endpoints`` take the runtime's reports; ``faults`` are those that were asked for."""
         self._runtime_url = settings.runtime_url
         self._keys = settings.keys
-        ministack.app._decompress_request_body = expanded
-        ministack.app._decode_aws_chunked_body = chunks_joined
-        ministack.app._routing_params = parameters_of_routing
+        application.decompress_request_body.replace(expanded)
+        application.decode_aws_chunked_body.replace(chunks_joined)
+        application.routing_params.replace(parameters_of_routing)
         self._endpoints = endpoints
         self._faults = faults
 
@@ -254,7 +252,7 @@ class Gateway:
                     kind = "application/xml" if fault[1].startswith(b"<") else "application/x-amz-json-1.1"
                     answer = fault[0], [("Content-Type", kind)], fault[1]
         if answer is None:
-            await ministack.app.app(scope, receive, send)
+            await application.serve(scope, receive, send)
         else:
             await _answer(send, answer)
 

@@ -7,14 +7,13 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import Any
 
-from ministack.core.responses import get_region
-from ministack.services import s3
-
 from tritonstack import aws_names
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import metrics
 from tritonstack_local.emulator.iam.service_calls import job_network_refusal
+from tritonstack_local.emulator.ministack_adapter import s3
+from tritonstack_local.emulator.ministack_adapter.core import get_region
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.records import (
     API,
@@ -309,7 +308,7 @@ def _missing(package: Record) -> str | None:
     containers = package.request.get("InferenceSpecification", {}).get("Containers", [])
     for url in [package.request.get("SamplePayloadUrl"), *(one.get("ModelDataUrl") for one in containers)]:
         parts = urllib.parse.urlsplit(url or "")
-        if parts.path.removeprefix("/") not in s3._buckets.get(parts.netloc, {}).get("objects", {}):
+        if s3.object_record(parts.netloc, parts.path.removeprefix("/")) is None:
             return f"ClientError: {url} cannot be read"
     return None
 

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from ministack.core.responses import get_account_id, get_region
-from ministack.services import s3
-from ministack.services.cloudformation import provisioners
-
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, complete
+from tritonstack_local.emulator.ministack_adapter import cloudformation, s3
+from tritonstack_local.emulator.ministack_adapter.core import get_account_id, get_region
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import call
 
@@ -19,17 +17,17 @@ Answer = tuple[int, dict[str, str], Any]
 
 def install() -> None:
     """Have CopyObject heed its conditions (S3 API reference), and complete MiniStack's provisioner of buckets."""
-    copy = s3._copy_object
+    copy = s3.copy_object.current
 
     def copy_object(bucket: str, key: str, headers: dict[str, str]) -> Answer:
-        destination = s3._buckets.get(bucket, {}).get("objects", {}).get(key)
-        answer: Answer = s3._check_put_preconditions(headers, destination) or copy(bucket, key, headers)
+        destination = s3.object_record(bucket, key)
+        answer: Answer = s3.check_put_preconditions(headers, destination) or copy(bucket, key, headers)
         return answer
 
-    s3._copy_object = copy_object
+    s3.copy_object.replace(copy_object)
     complete(TYPE, check=_check, apply=_apply)
-    provisioners._STACK_TAG_PROPERTY[TYPE] = ("Tags", "list")
-    provisioners._RESOURCE_HANDLERS[TYPE]["delete"] = _delete
+    cloudformation.stack_tag_property()[TYPE] = ("Tags", "list")
+    cloudformation.resource_handlers()[TYPE]["delete"] = _delete
 
 
 # --- AWS::S3::Bucket ---

@@ -15,7 +15,6 @@ from typing import Any
 
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
 from hypercorn.config import Config  # type: ignore[import-not-found]
-from ministack.core.responses import AccountRegionScopedDict, AccountScopedDict
 
 from tritonstack_local.emulator import account_facts, codepipeline, s3, service_events
 from tritonstack_local.emulator.autoscaling.api import ScalableTargets, autoscaling_service
@@ -33,6 +32,7 @@ from tritonstack_local.emulator.gateway import Faults, Gateway
 from tritonstack_local.emulator.iam import policy_sizes
 from tritonstack_local.emulator.iam.authorization import switch
 from tritonstack_local.emulator.iam.records import records
+from tritonstack_local.emulator.ministack_adapter.core import read_tables_whole
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.request_validation import CREDENTIALS
 from tritonstack_local.emulator.sagemaker.api import sagemaker_service
@@ -92,27 +92,6 @@ def build(settings: EmulatorSettings) -> Gateway:
     endpoints.silently_back = faults.silently_back
     endpoints.instances.short_of = faults.short_of
     return Gateway(settings, endpoints, faults)
-
-
-def read_tables_whole() -> None:
-    """Let threads, such as those that write logs, fill MiniStack's tables while others read them.
-
-    ``list(rows.items())`` may collect garbage between two rows, which lets another thread in: then a stack's deletion
-    fails with "dictionary changed size during iteration". The copy of a dictionary is made in one go.
-    """
-
-    def on_a_copy(read: Callable[..., Any]) -> Callable[..., Any]:
-        def reading(table: Any, *arguments: Any) -> Any:
-            whole = type(table)()
-            whole._data = table._data.copy()
-            return read(whole, *arguments)
-
-        return reading
-
-    for table in (AccountScopedDict, AccountRegionScopedDict):
-        for name in ("items", "values", "items_scoped", "values_scoped", "all_items"):
-            if name in vars(table):
-                setattr(table, name, on_a_copy(vars(table)[name]))
 
 
 def serve(settings: EmulatorSettings) -> int:

@@ -10,11 +10,6 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from ministack.core.arn import parse_arn
-from ministack.core.responses import get_account_id, request_scope
-from ministack.services import cloudwatch_logs, eventbridge, kms, lambda_svc, sns, sqs
-from ministack.services.cloudwatch import record_metric
-
 from tritonstack import aws_names
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, complete
@@ -22,6 +17,9 @@ from tritonstack_local.emulator.codebuild.build import Build
 from tritonstack_local.emulator.iam.authorization import Principal, decide, enforced, role_principal, service_principal
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.service_calls import install_roles, log_needs, refusal_of
+from tritonstack_local.emulator.ministack_adapter import eventbridge, kms, lambda_functions, logs, sns, sqs
+from tritonstack_local.emulator.ministack_adapter.cloudwatch import record_metric
+from tritonstack_local.emulator.ministack_adapter.core import get_account_id, parse_arn, request_scope, rows_everywhere
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import JsonService, role_trusts
 
@@ -38,9 +36,9 @@ _LONGEST_EVENT_AGE_SECONDS = 21600.0
 def install() -> None:
     """Services act with their roles; events bear the clock's time, and rules hand them over by permission, counted."""
     install_roles()
-    eventbridge._now_ts = clock.now
-    eventbridge._dispatch_to_lambda = _invoke_in_background
-    theirs = eventbridge._invoke_target
+    eventbridge.now_ts.replace(clock.now)
+    eventbridge.dispatch_to_lambda.replace(_invoke_in_background)
+    theirs = eventbridge.invoke_target.current
 
     def invoke(target: dict[str, Any], event: dict[str, Any], rule: dict[str, Any], view: Any = None) -> None:
         """An invocation that fails for want of permission counts, too."""
@@ -52,9 +50,9 @@ def install() -> None:
             _keep_undelivered(target, event, rule)
         record_metric(aws_names.EVENTS, aws_names.INVOCATIONS, 1, "Count", {aws_names.RULE_NAME: rule["Name"]})
 
-    eventbridge._invoke_target = invoke
+    eventbridge.invoke_target.replace(invoke)
     owner = SimpleNamespace(associate_kms_key=_set_log_group_key, disassociate_kms_key=_set_log_group_key)
-    JsonService(owner, service="logs").serve_first(cloudwatch_logs)
+    JsonService(owner, service="logs").serve_first(logs.handle_request)
     complete("AWS::SNS::Topic", apply=_set_topic_key)
 
 
@@ -67,18 +65,18 @@ def emit(source: str, detail_type: str, detail: dict[str, Any], resources: list[
         detail: what the kind prescribes; anything that JSON can hold.
         resources: ARNs.
     """
-    eventbridge._ensure_default_bus()
+    eventbridge.ensure_default_bus()
     entry = {"Source": source, "DetailType": detail_type, "Detail": json.dumps(detail), "Resources": resources}
-    eventbridge._put_events({"Entries": [entry]}, allow_aws_source=True)
+    eventbridge.put_events({"Entries": [entry]}, allow_aws_source=True)
 
 
 def _invoke_in_background(arn: str, payload: str) -> None:
     """EventBridge's dispatch to a Lambda target; the outcome is in the log only."""
-    function, config, name = lambda_svc._get_func_record_for_ref(arn)
+    function, config, name = lambda_functions.get_func_record_for_ref(arn)
     if not function or not config:
         logger.warning("event not delivered: there is no function %s", name)
         return
-    record = lambda_svc._execution_record_for_config(function, config)
+    record = lambda_functions.execution_record_for_config(function, config)
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(_deliver, name, record, json.loads(payload)), daemon=True).start()
 
@@ -104,7 +102,7 @@ def _deliver(name: str, record: dict[str, Any], event: Any) -> None:
 def _invoked(name: str, record: dict[str, Any], event: Any) -> dict[str, Any]:
     """What one invocation came to; a fault of the local AWS is an error of it, which is tried again."""
     try:
-        result: dict[str, Any] = lambda_svc._execute_function_with_config_scope(record, event)
+        result: dict[str, Any] = lambda_functions.execute_function(record, event)
     except Exception as error:
         logger.exception("function %s could not be invoked", name)
         return {"error": True, "body": f"the local AWS failed to invoke it: {error!r}"}
@@ -122,7 +120,7 @@ def _send_to_failure_destination(name: str, record: dict[str, Any], event: Any, 
     queue = record["config"].get("DeadLetterConfig") or {}
     arn = destination.get("Destination") or queue.get("TargetArn")
     if arn:
-        lambda_svc._route_async_failure(arn, name, event, result)
+        lambda_functions.route_async_failure(arn, name, event, result)
 
 
 # EventBridge invokes functions, queues and topics as itself under their policies, and everything else with the role of
@@ -179,8 +177,8 @@ class LogStream:
             return
         self._context = contextvars.copy_context()
         self._stream = {"logGroupName": group, "logStreamName": stream}
-        cloudwatch_logs._create_log_group({"logGroupName": group})
-        cloudwatch_logs._create_log_stream(dict(self._stream))
+        logs.create_log_group({"logGroupName": group})
+        logs.create_log_stream(dict(self._stream))
 
     def say(self, text: str) -> None:
         """A line of the service's own."""
@@ -194,7 +192,7 @@ class LogStream:
         lines = [line.encode()[:_LONGEST_LINE].decode(errors="ignore") for line in text.rstrip("\r\n").split("\n")]
         events = [{"timestamp": at, "message": line} for line in lines]
         # A copy, since two threads cannot be in one context at a time.
-        self._context.copy().run(cloudwatch_logs._put_log_events, {**self._stream, "logEvents": events})
+        self._context.copy().run(logs.put_log_events, {**self._stream, "logEvents": events})
 
 
 # --- Metrics ---
@@ -211,8 +209,8 @@ def _keep_undelivered(target: dict[str, Any], event: dict[str, Any], rule: dict[
     """Send an event to the target's dead-letter queue, whose policy must let EventBridge in."""
     queue = (target.get("DeadLetterConfig") or {}).get("Arn")
     if queue and delivery_refusal(queue, rule) is None:
-        payload = json.dumps(eventbridge._pattern_event_view(event).event_with_detail())
-        eventbridge._dispatch_to_sqs(parse_arn(queue), payload)
+        payload = json.dumps(eventbridge.pattern_event_view(event).event_with_detail())
+        eventbridge.dispatch_to_sqs(parse_arn(queue), payload)
 
 
 def count_build(build: Build) -> None:
@@ -235,12 +233,12 @@ class QueueDepths:
     def write(self) -> None:
         """Write of this minute what was not written yet; called before each evaluation of the alarms."""
         minute = int(clock.now() // _MINUTE)
-        for (account, region, _), queue in list(sqs._queues._data.items()):
+        for (account, region, _), queue in rows_everywhere(sqs.queues()):
             arn = queue["attributes"]["QueueArn"]
             if self._written.get(arn) == minute:
                 continue
             self._written[arn] = minute
-            sqs._refresh_counts(queue)
+            sqs.refresh_counts(queue)
             waiting, of = int(queue["attributes"]["ApproximateNumberOfMessages"]), {aws_names.QUEUE_NAME: queue["name"]}
             with request_scope(account, region):
                 record_metric(aws_names.QUEUES, aws_names.VISIBLE_MESSAGES, waiting, "Count", of)
@@ -267,8 +265,8 @@ def publishing_refusal(topic: str, *, service: str, source: Mapping[str, str]) -
     denied = refusal_of(caller, [Need(action="sns:Publish", resource=topic, context=dict(source))], by=by)
     if denied is not None:
         return denied.sentence
-    found = sns._topic_by_arn_any_scope(topic)
-    key = kms._resolve_key(found["attributes"].get(_KEY)) if found else None
+    found = sns.topic_by_arn_any_scope(topic)
+    key = kms.resolve_key(found["attributes"].get(_KEY)) if found else None
     context = {} if service == EVENTS else dict(source)
     used = [Need(action=action, resource=key["Arn"], context=context) for action in _PUBLISHING] if key else []
     refused = [need for need in used if not decide(caller, need)[1].allowed]
@@ -280,14 +278,14 @@ def publishing_refusal(topic: str, *, service: str, source: Mapping[str, str]) -
 
 
 def _set_topic_key(topic: str, new: Properties, _old: Properties) -> None:
-    attributes = sns._topics[topic]["attributes"]
+    attributes = sns.topics()[topic]["attributes"]
     attributes.pop(_KEY, None)
     attributes.update({name: value for name, value in new.items() if name == _KEY})
 
 
 def _set_log_group_key(request: dict[str, Any]) -> None:
     name = request.get("logGroupName")
-    group = cloudwatch_logs._log_groups.get(name)
+    group = logs.log_groups().get(name)
     if group is None:
         sentence = f"The specified log group does not exist: {name}"
         raise RefusedError("ResourceNotFoundException", sentence, source="CloudWatch Logs API reference")

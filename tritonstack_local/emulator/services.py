@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
-import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import ministack.app
-import ministack.core.router
 from botocore import xform_name
 from botocore.exceptions import ClientError
-from ministack.core.responses import error_response_json, get_account_id, get_region, json_response
 
 from tritonstack_local.emulator import request_validation
 from tritonstack_local.emulator.iam.authorization import (
@@ -24,6 +18,14 @@ from tritonstack_local.emulator.iam.authorization import (
     service_principal,
 )
 from tritonstack_local.emulator.iam.needs import Need
+from tritonstack_local.emulator.ministack_adapter import application
+from tritonstack_local.emulator.ministack_adapter.core import (
+    error_response_json,
+    get_account_id,
+    get_region,
+    json_response,
+)
+from tritonstack_local.emulator.ministack_adapter.private_names import Replaceable
 from tritonstack_local.emulator.request_validation import OWN_TOKEN, RefusedError
 
 # --- Calls of MiniStack's services ---
@@ -142,34 +144,23 @@ class JsonService:
             code = self._invalid if refusal.code == "ValidationException" else refusal.code
             return error_response_json(code, str(refusal), refusal.status, content_type=_CONTENT_TYPE)
 
-    def serve_first(self, module: Any) -> None:
-        """Serve its operations in the place of MiniStack's ``module``, which goes on serving the others."""
-        theirs = module.handle_request
+    def serve_first(self, handler: Replaceable) -> None:
+        """Serve its operations in the place of a service of MiniStack, which goes on serving the others.
+
+        ``handler``: the service's ``handle_request``.
+        """
+        theirs = handler.current
 
         async def handle(method: str, path: str, headers: Mapping[str, str], body: bytes, query: Any) -> Any:
             operation = headers.get("x-amz-target", "").rpartition(".")[2]
             served = self.handle if operation in self.operations else theirs
             return await served(method, path, headers, body, query)
 
-        module.handle_request = handle
+        handler.replace(handle)
 
     def install(self) -> None:
-        """Register with MiniStack: routing by target and credential scope, no persistence."""
-        name = "tritonstack_" + self.service.replace("-", "_")
-        module: Any = types.ModuleType(f"ministack.services.{name}")
-        module.handle_request = self.handle
-        module.reset = lambda: None
-        module.get_state = dict
-        module.restore_state = lambda _data: None
-        sys.modules[module.__name__] = module
-        ministack.app.SERVICE_REGISTRY[self.service] = {"module": name}
-        ministack.app.SERVICE_HANDLERS[self.service] = self.handle
-        ministack.app._loaded_modules[name] = module
-        ministack.core.router.SERVICE_PATTERNS[self.service] = {
-            "target_prefixes": [self._target_prefix + "."],
-            "host_patterns": [rf"{re.escape(self.service)}\."],
-            "credential_scope": self.service,
-        }
+        """Add the service to MiniStack."""
+        application.register_service(self.service, handle=self.handle, target_prefix=self._target_prefix)
 
 
 def _parsed(body: bytes) -> Request:

@@ -13,8 +13,7 @@ from tests.tritonstack_local.emulator.running import PYTHON, REPOSITORY
 
 ALARMS = """
 from tritonstack_local.emulator.cloudwatch import alarm_evaluator as evaluator
-from ministack.core.responses import get_account_id, get_region
-from ministack.services import cloudwatch
+from tritonstack_local.emulator.ministack_adapter import cloudwatch
 
 def evaluate(alarm):
     evaluated.append(alarm["AlarmName"])
@@ -24,14 +23,14 @@ def evaluate(alarm):
 evaluated = []
 evaluator.evaluate = evaluate
 for name in ("broken", "good"):
-    cloudwatch._alarms[name] = {
+    cloudwatch.alarms()[name] = {
         "AlarmName": name, "AlarmArn": evaluator.arn(name), "StateValue": "OK", "StateReason": "",
         "ActionsEnabled": False, "StateUpdatedTimestamp": 0.0,
     }
 evaluator.note_change = lambda alarm, before: None
 evaluator.AlarmEvaluator(before=(), after=()).evaluate_all()
 assert evaluated == ["broken", "good"], evaluated
-states = {name: cloudwatch._alarms[name]["StateValue"] for name in ("broken", "good")}
+states = {name: cloudwatch.alarms()[name]["StateValue"] for name in ("broken", "good")}
 assert states == {"broken": "INSUFFICIENT_DATA", "good": "OK"}, states
 """
 
@@ -78,7 +77,7 @@ def execute(record, event):
     raise OSError("no process can be started")
 
 tried, failed = [], []
-service_events.lambda_svc._execute_function_with_config_scope = execute
+service_events.lambda_functions.execute_function = execute
 service_events._RETRY_SECONDS = (0.0, 0.0)
 service_events._send_to_failure_destination = lambda name, record, event, result: failed.append(result["body"])
 service_events._deliver("f", {"config": {}}, "event")

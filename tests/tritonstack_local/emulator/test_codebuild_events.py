@@ -170,10 +170,9 @@ SCRIPT = """
 import json
 import sys
 
-from ministack.services import lambda_svc
-
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.ministack_adapter import lambda_functions
 
 attempts, waits, sent = [], [], []
 
@@ -186,8 +185,8 @@ def wait_for(happened, deadline):
     clock.advance(deadline.remaining)
     return happened()
 
-lambda_svc._execute_function_with_config_scope = execute
-lambda_svc._route_async_failure = lambda arn, *rest: sent.append(arn)
+lambda_functions.execute_function = execute
+lambda_functions.route_async_failure = lambda arn, *rest: sent.append(arn)
 clock.wait_for = wait_for
 for failures, settings in json.loads(sys.argv[1]):
     for each in (attempts, waits, sent):

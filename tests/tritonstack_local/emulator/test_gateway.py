@@ -29,12 +29,11 @@ from tritonstack_local.emulator.clock import MOST_AHEAD_SECONDS, MOST_SECONDS, C
 
 FILLED_WHILE_READ = """
 import gc
-from ministack.core.responses import AccountRegionScopedDict, AccountScopedDict, get_account_id, get_region
-from tritonstack_local.emulator.server import read_tables_whole
+from tritonstack_local.emulator.ministack_adapter import core
 
-read_tables_whole()
-here = get_account_id(), get_region()
-regional, whole = AccountRegionScopedDict(), AccountScopedDict()
+core.read_tables_whole()
+here = core.get_account_id(), core.get_region()
+regional, whole = core.account_region_table(), core.account_table()
 for table in (regional, whole):
     for row in range(2000):
         table[str(row)] = {}

@@ -5,11 +5,8 @@ from __future__ import annotations
 import threading
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
-
-from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region, request_scope
-from ministack.services import iam
 
 from tritonstack import aws_names
 from tritonstack.naming import scalable_variant
@@ -21,6 +18,14 @@ from tritonstack_local.emulator.faults import logged_faults
 from tritonstack_local.emulator.iam.authorization import current_principal, enforced
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.service_calls import arn_of, names, refusal_of
+from tritonstack_local.emulator.ministack_adapter import iam
+from tritonstack_local.emulator.ministack_adapter.core import (
+    account_region_table,
+    get_account_id,
+    get_region,
+    places_of,
+    request_scope,
+)
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
@@ -78,9 +83,9 @@ class ScalableTargets:
     def __init__(self, sagemaker: SageMakerState, endpoints: Endpoints) -> None:
         """``sagemaker`` has the endpoint variants; ``endpoints`` changes their instance counts."""
         self._sagemaker = sagemaker
-        self._targets = AccountRegionScopedDict()
-        self._policies = AccountRegionScopedDict()
-        self._schedules = AccountRegionScopedDict()
+        self._targets = account_region_table()
+        self._policies = account_region_table()
+        self._schedules = account_region_table()
         sagemaker.scaled_variants = self._variants_of
         sagemaker.forget_scaled = self._forget_endpoint
         names["scalable_target"] = lambda *key: self._targets.get(key, {}).get("ScalableTargetARN")
@@ -98,7 +103,7 @@ class ScalableTargets:
             self._everywhere(self._scale)
 
     def _everywhere(self, act: Callable[[], Any]) -> None:
-        for account, region in sorted({key[:2] for key in list(self._targets._data)}):
+        for account, region in places_of(self._targets):
             with request_scope(account, region), logged_faults(f"scaling of {account} in {region}"):
                 act()
 
@@ -287,7 +292,7 @@ def autoscaling_service(targets: ScalableTargets) -> JsonService:
 _NAMES = ("ServiceNamespace", "ResourceId", "ScalableDimension", "PolicyName", "ScheduledActionName")
 
 
-def _matching(store: AccountRegionScopedDict, request: Request) -> Iterator[dict[str, Any]]:
+def _matching(store: Mapping[Any, dict[str, Any]], request: Request) -> Iterator[dict[str, Any]]:
     """What a request asks for: by one name (``ResourceId``), or by several of a kind (``ResourceIds``)."""
     for item in store.values():
         is_one = all(request.get(name, item.get(name)) == item.get(name) for name in _NAMES)
@@ -357,7 +362,7 @@ def _role_arn() -> str:
 
 def _ensure_service_linked_role() -> None:
     """Create the service-linked role with the caller's rights, unless the account has it."""
-    if not enforced() or any(role["Path"] == _PATH for role in iam._roles.values()):
+    if not enforced() or any(role["Path"] == _PATH for role in iam.roles().values()):
         return
     need = Need(
         action="iam:CreateServiceLinkedRole", resource=_role_arn(), context={"iam:AWSServiceName": _SERVICE} | _OWN_CALL
@@ -365,6 +370,6 @@ def _ensure_service_linked_role() -> None:
     denied = refusal_of(current_principal(), [need], by="application-autoscaling: first scalable target")
     if denied is not None:
         raise RefusedError("AccessDeniedException", denied.sentence, source="Service-linked roles", status=403)
-    iam._create_service_linked_role({"AWSServiceName": _SERVICE})
-    made = iam._roles.pop("AWSServiceRoleForSagemaker")  # MiniStack's name for it
-    iam._roles[_ROLE] = {**made, "RoleName": _ROLE, "Arn": _role_arn()}
+    iam.create_service_linked_role({"AWSServiceName": _SERVICE})
+    made = iam.roles().pop("AWSServiceRoleForSagemaker")  # MiniStack's name for it
+    iam.roles()[_ROLE] = {**made, "RoleName": _ROLE, "Arn": _role_arn()}

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from ministack.services import eventbridge
+from tritonstack_local.emulator.ministack_adapter import eventbridge
 
 
 def moments(action: Mapping[str, Any], *, after: float) -> Iterator[float]:
@@ -36,7 +36,7 @@ def moments(action: Mapping[str, Any], *, after: float) -> Iterator[float]:
     elif kind == "cron":
         found = _cron(expression, begin=datetime.fromtimestamp(max(after, start), tz=zone))
     else:
-        seconds = eventbridge._parse_rate_seconds(expression)
+        seconds = eventbridge.parse_rate_seconds(expression)
         if not seconds:
             raise ValueError("at(yyyy-mm-ddThh:mm:ss), rate(5 minutes), of hours or days, or cron(fields)")
         origin = start if "StartTime" in action else action["CreationTime"]
@@ -47,7 +47,7 @@ def moments(action: Mapping[str, Any], *, after: float) -> Iterator[float]:
 
 
 def _cron(expression: str, *, begin: datetime) -> Iterator[float]:
-    fields = eventbridge._parse_cron_fields(expression)
+    fields = eventbridge.parse_cron_fields(expression)
     if fields is None or fields[6] == fields[7]:
         raise ValueError("minutes hours day-of-month month day-of-week year, and exactly one of the two days is ?")
     minutes, hours, days, months, weekdays, years = fields[:6]
@@ -64,7 +64,7 @@ def _cron(expression: str, *, begin: datetime) -> Iterator[float]:
             raise ValueError(f"{name}: {numbers[0]} to {numbers[-1]}, in rising order")
 
     def following(at: datetime | None) -> Iterator[float]:
-        while (at := eventbridge._cron_next_fire(fields, at)) is not None:
+        while (at := eventbridge.cron_next_fire(fields, at)) is not None:
             yield at.timestamp()
 
     return following(begin)

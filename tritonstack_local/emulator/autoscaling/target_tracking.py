@@ -13,8 +13,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ministack.core.responses import AccountRegionScopedDict
-
 from tritonstack import aws_names
 from tritonstack.sagemaker_rules import (
     DEFAULT_COOLDOWN_SECONDS,
@@ -31,6 +29,7 @@ from tritonstack_local.emulator.cloudwatch import alarms, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import iso
 from tritonstack_local.emulator.cloudwatch.alarm_evaluator import arn, find, metric_of
 from tritonstack_local.emulator.cloudwatch.metric_math import Span
+from tritonstack_local.emulator.ministack_adapter.core import account_region_table
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.fleets import LIMIT
 
@@ -179,7 +178,7 @@ class Activities:
     def __init__(self, *, scale: Callable[[Request], Any], failure: Callable[[str], str | None]) -> None:
         """``scale``: UpdateEndpointWeightsAndCapacities. ``failure``: an endpoint's FailureReason, by its name."""
         self._scale, self._failure = scale, failure
-        self._done = AccountRegionScopedDict()
+        self._done = account_region_table()
 
     def set_count(self, target: ScalableTarget, *, before: int, after: int, cause: str) -> bool:
         """Give the target's variant another number of instances; whether it has it now."""

@@ -7,14 +7,11 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from ministack.core.concurrency import spawn_background
-from ministack.core.responses import get_region, new_uuid
-from ministack.services import lambda_svc
-from ministack.services.cloudformation import _stack_events, _stacks, custom_resource, handlers, stacks, wait_conditions
-
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
 from tritonstack_local.emulator.cloudformation.stack_operations import CancelledError, cancel_requested
+from tritonstack_local.emulator.ministack_adapter import cloudformation, lambda_functions
+from tritonstack_local.emulator.ministack_adapter.core import get_region, new_uuid, spawn_background
 from tritonstack_local.emulator.request_validation import RefusedError
 
 # --- Wait conditions ---
@@ -27,9 +24,10 @@ _begun: dict[tuple[str, str], float] = {}
 
 def _install_wait_conditions() -> None:
     """Wait on the emulator's clock; signals notify it."""
-    wait_conditions._lock = wait_conditions._changed = clock.condition
-    wait_conditions.wait_for = _wait_for
-    add = stacks._add_event
+    cloudformation.wait_condition_lock.replace(clock.condition)
+    cloudformation.wait_condition_changed.replace(clock.condition)
+    cloudformation.wait_for_signals.replace(_wait_for)
+    add = cloudformation.add_event.current
 
     def add_event(*event: Any, **more: Any) -> None:
         stack_id, _stack_name, logical_id, kind, status, *_rest = event
@@ -37,7 +35,7 @@ def _install_wait_conditions() -> None:
             _begun[stack_id, logical_id] = clock.now()
         add(*event, **more)
 
-    stacks._add_event = add_event
+    cloudformation.add_event.replace(add_event)
 
 
 def _wait_for(  # noqa: PLR0917  MiniStack's interface
@@ -57,10 +55,10 @@ def _wait_for(  # noqa: PLR0917  MiniStack's interface
         return len(_data(token, "SUCCESS")) >= count or bool(_data(token, "FAILURE")) or cancel_requested(stack_name)
 
     with clock.condition:
-        wait_conditions._waiting[stack_id, logical_id] = waiting
+        cloudformation.wait_conditions_waiting()[stack_id, logical_id] = waiting
         try:
             clock.wait_for(ended, deadline)
-            for unique, signal in wait_conditions._handles.get(token, {}).get("signals", {}).items():
+            for unique, signal in cloudformation.wait_condition_handles().get(token, {}).get("signals", {}).items():
                 if signal["Status"] == "FAILURE":
                     reason = f"received failed message: '{signal['Reason']}' for uniqueId: {unique}"
                     raise RuntimeError(f"WaitCondition {reason}")
@@ -71,15 +69,15 @@ def _wait_for(  # noqa: PLR0917  MiniStack's interface
                 raise CancelledError(creating=True)  # a WaitCondition that exists never waits again
             raise TimeoutError(f"WaitCondition timed out. Received {len(received)} conditions when expecting {count}")
         finally:
-            if wait_conditions._waiting.get((stack_id, logical_id)) is waiting:
-                del wait_conditions._waiting[stack_id, logical_id]
-            if not wait_conditions._handles.get(token, {"url": True})["url"]:
-                del wait_conditions._handles[token]  # of a CreationPolicy: it served this wait only
+            if cloudformation.wait_conditions_waiting().get((stack_id, logical_id)) is waiting:
+                del cloudformation.wait_conditions_waiting()[stack_id, logical_id]
+            if not cloudformation.wait_condition_handles().get(token, {"url": True})["url"]:
+                del cloudformation.wait_condition_handles()[token]  # of a CreationPolicy: it served this wait only
 
 
 def _data(token: str, status: str) -> dict[str, Any]:
     """What signals of a status brought, by UniqueId."""
-    signals = wait_conditions._handles.get(token, {}).get("signals", {})
+    signals = cloudformation.wait_condition_handles().get(token, {}).get("signals", {})
     return {unique: signal["Data"] for unique, signal in signals.items() if signal["Status"] == status}
 
 
@@ -127,16 +125,16 @@ class Call:
             "RequestType": self.request_type,
             "RequestId": self.request_id,
             "StackId": self.stack_id,
-            "ResponseURL": custom_resource._response_url(token),
+            "ResponseURL": cloudformation.response_url(token),
             "ResourceType": self.resource_type,
             "LogicalResourceId": self.logical_id,
-            "ResourceProperties": custom_resource._normalise_resource_properties(self.props),
+            "ResourceProperties": cloudformation.normalise_resource_properties(self.props),
             "ServiceToken": self.props["ServiceToken"],
         }
         if self.physical_id is not None:
             event["PhysicalResourceId"] = self.physical_id
         if self.old_props is not None:
-            event["OldResourceProperties"] = custom_resource._normalise_resource_properties(self.old_props)
+            event["OldResourceProperties"] = cloudformation.normalise_resource_properties(self.old_props)
         return event
 
     def run(self) -> tuple[str, dict[str, Any]]:
@@ -146,21 +144,21 @@ class Call:
         function = _function(self.props.get("ServiceToken"))
         self._log()
         token, answered, deadline = new_uuid(), Answered(), clock.deadline(seconds)
-        custom_resource._pending[token] = {"event": answered, "result": None}
+        cloudformation.pending_responses()[token] = {"event": answered, "result": None}
         try:
             # CloudFormation calls the function asynchronously: Lambda tries twice more where it fails.
             name, thread = function["config"]["FunctionName"], f"custom-resource-{self.logical_id}"
             spawn_background(service_events._deliver, name, function, self.event(token), thread_name=thread)
             self._await(answered, deadline)
-            return self._outcome(custom_resource._pending.get(token, {}).get("result") or {})
+            return self._outcome(cloudformation.pending_responses().get(token, {}).get("result") or {})
         finally:
-            custom_resource._pending.pop(token, None)
+            cloudformation.pending_responses().pop(token, None)
 
     def _check_token(self) -> None:
         """Refuse an update with another ServiceToken. The rollback of a refused one has the old token again."""
         if self.old_props is None or self.old_props.get("ServiceToken") == self.props.get("ServiceToken"):
             return
-        if "ROLLBACK" not in (_stacks.get(self.stack_name) or {}).get("StackStatus", ""):
+        if "ROLLBACK" not in (cloudformation.stacks_by_name().get(self.stack_name) or {}).get("StackStatus", ""):
             raise RuntimeError(_REFUSED_CHANGE)
 
     def _log(self) -> None:
@@ -168,14 +166,14 @@ class Call:
 
         MiniStack has no such event where a replaced resource is deleted.
         """
-        properties = json.dumps(custom_resource._normalise_resource_properties(self.props))
+        properties = json.dumps(cloudformation.normalise_resource_properties(self.props))
         begins = _BEGINS[self.request_type]
-        events = _stack_events.get(self.stack_id, [])
+        events = cloudformation.stack_events().get(self.stack_id, [])
         newest = next((each for each in reversed(events) if each["LogicalResourceId"] == self.logical_id), None)
         if newest is None or newest["ResourceStatus"] != begins:
             place = (self.stack_id, self.stack_name, self.logical_id, self.resource_type)
-            stacks._add_event(*place, begins, physical_id=self.physical_id or "")
-            newest = _stack_events[self.stack_id][-1]
+            cloudformation.add_event(*place, begins, physical_id=self.physical_id or "")
+            newest = cloudformation.stack_events()[self.stack_id][-1]
         newest["ResourceProperties"] = properties
 
     def _await(self, answered: Answered, deadline: Deadline) -> None:
@@ -209,7 +207,7 @@ class Call:
 
     def _failed(self, reason: str, physical_id: str | None) -> RuntimeError:
         """The rollback of a creation, which comes next, deletes what the function may have left."""
-        stack = _stacks.get(self.stack_name)
+        stack = cloudformation.stacks_by_name().get(self.stack_name)
         if self.request_type == "Create" and stack is not None:
             stack["_failed_custom_resource"] = {
                 "PhysicalResourceId": physical_id or self._made_up(),
@@ -240,7 +238,7 @@ def service_timeout(properties: dict[str, Any]) -> int:
 def install() -> None:
     """Put our calls in the place of MiniStack's, and let a rollback delete what a failed creation may have left."""
     _install_wait_conditions()
-    roll_back = stacks._roll_back_operation
+    roll_back = cloudformation.roll_back_operation.current
 
     async def roll_back_creation(
         stack_name: str, stack_id: str, stack: dict[str, Any], operation: dict[str, Any], reason_override: str = ""
@@ -251,18 +249,18 @@ def install() -> None:
             operation["created"].append(failed["LogicalResourceId"])
         await roll_back(stack_name, stack_id, stack, operation, reason_override)
 
-    stacks._roll_back_operation = handlers._roll_back_operation = roll_back_creation
+    cloudformation.roll_back_operation.replace(roll_back_creation)
     # MiniStack's parameters are the fields of ``Call``.
-    custom_resource.invoke_custom_resource = lambda *given, **named: Call(*given, **named).run()
+    cloudformation.invoke_custom_resource.replace(lambda *given, **named: Call(*given, **named).run())
 
 
 def _function(service_token: Any) -> dict[str, Any]:
     """The function that a ServiceToken names; raises ``RefusedError`` where there is none in the stack's region."""
     parts = str(service_token).split(":")
     if parts[:3] == ["arn", "aws", "lambda"] and parts[3] == get_region():
-        record, config, _name = lambda_svc._get_func_record_for_ref(service_token)
+        record, config, _name = lambda_functions.get_func_record_for_ref(service_token)
         if record is not None and config is not None:
-            found: dict[str, Any] = lambda_svc._execution_record_for_config(record, config)
+            found: dict[str, Any] = lambda_functions.execution_record_for_config(record, config)
             return found
     raise RefusedError(
         "ValidationError",

@@ -12,10 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from ministack.core.responses import get_account_id, get_region
-from ministack.services import ssm
-from ministack.services.cloudformation import _stacks, changesets, engine, handlers, provisioners, stacks
-
 from tritonstack_local.emulator.cloudformation.handler_needs import (
     Event,
     ResourceChange,
@@ -37,6 +33,9 @@ from tritonstack_local.emulator.iam.authorization import (
 )
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.principals import role_record
+from tritonstack_local.emulator.ministack_adapter import cloudformation, ssm
+from tritonstack_local.emulator.ministack_adapter.core import get_account_id, get_region
+from tritonstack_local.emulator.ministack_adapter.private_names import Replaceable
 
 Handler = Callable[[dict[str, Any]], Any]
 SESSION = "AWSCloudFormation"
@@ -53,15 +52,13 @@ def install() -> None:
     _remember_roles()
     _join_in_conditions()
     _read_parameters()
-    events: tuple[tuple[str, Event], ...] = (
-        ("_provision_resource", "create"),
-        ("_update_resource", "update"),
-        ("_delete_resource", "delete"),
+    events: tuple[tuple[Replaceable, Event], ...] = (
+        (cloudformation.provision_resource, "create"),
+        (cloudformation.update_resource, "update"),
+        (cloudformation.delete_resource, "delete"),
     )
-    for name, event in events:
-        guarded = _guarded(getattr(provisioners, name), event)
-        for module in (provisioners, stacks):
-            setattr(module, name, guarded)
+    for operation, event in events:
+        operation.replace(_guarded(operation.current, event))
 
 
 def _guarded(operation: Callable[..., Any], event: Event) -> Callable[..., Any]:
@@ -71,7 +68,7 @@ def _guarded(operation: Callable[..., Any], event: Event) -> Callable[..., Any]:
     def guarded(*given: Any, **named: Any) -> Any:
         asked = signature.bind(*given, **named).arguments
         kind, before, after = asked["resource_type"], asked.get("old_props"), asked.get("props", asked.get("new_props"))
-        if event == "update" and (before == after or provisioners._replacing_change(kind, before, after)):
+        if event == "update" and (before == after or cloudformation.replacing_change(kind, before, after)):
             return operation(*given, **named)  # nothing is called, or the handler that creates
         change = ResourceChange(
             kind=kind,
@@ -94,7 +91,7 @@ def _allowed(change: ResourceChange) -> Iterator[None]:
         yield
         return
     # A stack's operations run as a session of its role, or as whoever began the operation.
-    role = _stacks.get(change.stack, {}).get(_ROLE)
+    role = cloudformation.stacks_by_name().get(change.stack, {}).get(_ROLE)
     principal = current_principal() if role is None else role_principal(role, SESSION)
     try:
         needs = needs_of_handler(change, Site(account=get_account_id(), region=get_region(), role=_role))
@@ -129,7 +126,7 @@ def _reason(kind: str, sentence: str) -> str:
 
 
 def _remember_roles() -> None:
-    wrapped = handlers._ACTION_HANDLERS
+    wrapped = cloudformation.action_handlers()
     for operation in ("CreateStack", "UpdateStack", "DeleteStack", "ContinueUpdateRollback", "RollbackStack"):
         wrapped[operation] = _with_role(wrapped[operation], named_stack)
     wrapped["CreateChangeSet"] = _with_role(wrapped["CreateChangeSet"], _change_set)
@@ -140,12 +137,12 @@ def _with_role(handle: Handler, record: Callable[[dict[str, Any]], dict[str, Any
     """Keep the request's role with its stack or change set. The operation begins after the response is made."""
 
     def handled(parameters: dict[str, Any]) -> Any:
-        role = handlers._p(parameters, _ROLE)
+        role = cloudformation.parameter(parameters, _ROLE)
         if role and enforced():
             try:
                 check_trust(role, service="cloudformation.amazonaws.com")
             except AccessDeniedError:
-                return handlers._error("ValidationError", f"Role {role} is invalid or cannot be assumed")
+                return cloudformation.error_response("ValidationError", f"Role {role} is invalid or cannot be assumed")
         with acting_as(role_principal(role, SESSION)) if role else nullcontext():
             answer = handle(parameters)
         if role and answer[0] == 200:
@@ -160,7 +157,7 @@ def _with_the_change_sets_role(execute: Handler) -> Handler:
         change_set = _change_set(parameters)
         answer = execute(parameters)
         if _ROLE in change_set and answer[0] == 200:
-            _stacks.get(change_set["StackName"], {})[_ROLE] = change_set[_ROLE]
+            cloudformation.stacks_by_name().get(change_set["StackName"], {})[_ROLE] = change_set[_ROLE]
         return answer
 
     return executed
@@ -168,8 +165,8 @@ def _with_the_change_sets_role(execute: Handler) -> Handler:
 
 def _change_set(parameters: dict[str, Any]) -> dict[str, Any]:
     """The change set that a request names; a new record where there is none."""
-    names = (handlers._p(parameters, "ChangeSetName"), handlers._p(parameters, "StackName"))
-    return changesets._find_change_set(*names)[1] or {}
+    names = (cloudformation.parameter(parameters, "ChangeSetName"), cloudformation.parameter(parameters, "StackName"))
+    return cloudformation.find_change_set(*names)[1] or {}
 
 
 def _read_parameters() -> None:
@@ -177,7 +174,7 @@ def _read_parameters() -> None:
 
     Source: the message in aws/aws-cdk, issue 20959. That it is the role's where one is named is UNVERIFIED.
     """
-    read = ssm.resolve_parameter_value
+    read = ssm.resolve_parameter_value.current
 
     def read_if_allowed(name: str, *given: Any, **named: Any) -> Any:
         resource = f"arn:aws:ssm:{get_region()}:{get_account_id()}:parameter/{name.removeprefix('/')}"
@@ -188,7 +185,7 @@ def _read_parameters() -> None:
             raise ValueError("AccessDenied. User doesn't have permission to call ssm:GetParameters") from refused
         return read(name, *given, **named)
 
-    ssm.resolve_parameter_value = read_if_allowed
+    ssm.resolve_parameter_value.replace(read_if_allowed)
 
 
 def _join_in_conditions() -> None:
@@ -196,7 +193,7 @@ def _join_in_conditions() -> None:
 
     By such a condition the CDK's bootstrap gives its execution role a policy of its user's, or AdministratorAccess.
     """
-    evaluate = engine._evaluate_conditions
+    evaluate = cloudformation.evaluate_conditions.current
 
     def evaluated(template: dict[str, Any], parameters: dict[str, Any]) -> dict[str, bool]:
         def joined(value: Any) -> Any:
@@ -216,6 +213,4 @@ def _join_in_conditions() -> None:
         found: dict[str, bool] = evaluate({**template, "Conditions": conditions}, parameters)
         return found
 
-    for module in (engine, stacks, handlers, changesets):
-        if hasattr(module, "_evaluate_conditions"):
-            module._evaluate_conditions = evaluated
+    cloudformation.evaluate_conditions.replace(evaluated)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ministack.services import iam
-from ministack.services.cloudformation import provisioners, stacks
-
 from tritonstack_local.emulator.cloudformation.property_schemas import ResourceSchema, resource_schemas
+from tritonstack_local.emulator.ministack_adapter import cloudformation, iam
+from tritonstack_local.emulator.ministack_adapter.core import is_ministacks
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import call
 
@@ -20,9 +19,9 @@ Provisioned = tuple[str, dict[str, Any]]
 def register(type_name: str, resource: object) -> None:
     """Add or replace a resource type, which has ``create``, ``delete`` and, where it can be updated, ``update``."""
     methods = {name: getattr(resource, name, None) for name in ("create", "update", "delete")}
-    provisioners._RESOURCE_HANDLERS[type_name] = {name: method for name, method in methods.items() if method}
+    cloudformation.resource_handlers()[type_name] = {name: method for name, method in methods.items() if method}
     if "Tags" in resource_schemas()[type_name].root["properties"]:
-        provisioners._STACK_TAG_PROPERTY[type_name] = ("Tags", "list")
+        cloudformation.stack_tag_property()[type_name] = ("Tags", "list")
 
 
 def complete(
@@ -35,7 +34,7 @@ def complete(
 
     ``apply`` gets the physical id, the new properties, and the old ones, which are empty for a new resource.
     """
-    handler = provisioners._RESOURCE_HANDLERS[type_name]
+    handler = cloudformation.resource_handlers()[type_name]
     create, update = handler["create"], handler["update"]
 
     def created(logical_id: str, properties: Properties, *rest: Any) -> Provisioned:
@@ -64,29 +63,31 @@ def install() -> None:
     """
     complete("AWS::IAM::Role", check=_check_boundary, apply=_set_boundary)
     for type_name, schema in resource_schemas().items():
-        handler = provisioners._RESOURCE_HANDLERS.get(type_name)
+        handler = cloudformation.resource_handlers().get(type_name)
         if handler is None:
             continue  # MiniStack lacks it and so do we: a template with it is refused as unrecognised
         handler["create"] = _checked(handler["create"], schema, position=1)
         if "update" in handler:
             handler["update"] = _checked(handler["update"], schema, position=2)
-        provisioners._REPLACING_PROPERTIES[type_name] = schema.create_only
-        provisioners._CONDITIONALLY_REPLACING_PROPERTIES[type_name] = schema.conditionally_create_only
+        cloudformation.replacing_properties()[type_name] = schema.create_only
+        cloudformation.conditionally_replacing_properties()[type_name] = schema.conditionally_create_only
     _leave_out_system_tags()
     worker_types = frozenset(resource_schemas())
-    runs_on_worker_thread = stacks._runs_on_worker_thread
-    stacks._runs_on_worker_thread = lambda type_name: type_name in worker_types or runs_on_worker_thread(type_name)
+    runs_on_worker_thread = cloudformation.runs_on_worker_thread.current
+    cloudformation.runs_on_worker_thread.replace(
+        lambda type_name: type_name in worker_types or runs_on_worker_thread(type_name)
+    )
 
 
 def physical_name(stack_name: str, logical_id: str, *, longest: int) -> str:
     """A generated name (stack, logical id, suffix), new after a replacement."""
-    name: str = provisioners._physical_name(stack_name, logical_id, max_len=longest)
+    name: str = cloudformation.physical_name(stack_name, logical_id, max_len=longest)
     return name
 
 
 def _checked(provision: Callable[..., Provisioned], schema: ResourceSchema, *, position: int) -> Any:
     """``provision``, which first checks its argument at ``position``; MiniStack's refusals name their source."""
-    is_theirs = provision.__module__.startswith("ministack.")
+    is_theirs = is_ministacks(provision)
 
     def checked(*arguments: Any) -> Provisioned:
         problems = schema.problems(arguments[position])
@@ -119,7 +120,7 @@ def _leave_out_system_tags() -> None:
 
     A type without a schema here is MiniStack's own, and stays as it is.
     """
-    tagged = provisioners._with_stack_tags
+    tagged = cloudformation.with_stack_tags.current
 
     def with_stack_tags(type_name: str, *rest: Any) -> Properties:
         properties: Properties = tagged(type_name, *rest)
@@ -133,12 +134,12 @@ def _leave_out_system_tags() -> None:
             kept = [each for each in tags if not each["Key"].startswith(SYSTEM_TAG)]
         return {**properties, name: kept}
 
-    provisioners._with_stack_tags = stacks._with_stack_tags = with_stack_tags
+    cloudformation.with_stack_tags.replace(with_stack_tags)
 
 
 def _tag_property(type_name: str) -> tuple[str, str]:
     """The property with a type's tags, and whether it is a ``list`` or a ``map``."""
-    found: tuple[str, str] = provisioners._STACK_TAG_PROPERTY.get(type_name, ("Tags", "list"))
+    found: tuple[str, str] = cloudformation.stack_tag_property().get(type_name, ("Tags", "list"))
     return found
 
 
@@ -150,7 +151,7 @@ BOUNDARY = "PermissionsBoundary"
 
 def _check_boundary(properties: Properties) -> None:
     arn = properties.get(BOUNDARY)
-    if arn is not None and not iam._policy_exists(arn):
+    if arn is not None and not iam.policy_exists(arn):
         raise RefusedError(
             "NoSuchEntity", f"Scope ARN: {arn} does not exist or is not attachable.", source="IAM, CreateRole"
         )

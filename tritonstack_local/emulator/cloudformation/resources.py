@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from ministack.services.cloudformation import provisioners, stacks
-
 from tritonstack_local.emulator.autoscaling.api import ScalableTargets
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned, physical_name, register
 from tritonstack_local.emulator.cloudformation.stack_operations import CancelledError, cancel_requested
+from tritonstack_local.emulator.ministack_adapter import cloudformation
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.records import ENDPOINT, ENDPOINT_CONFIG, MODEL, Kind, Record, Records
@@ -300,11 +299,11 @@ def install(
     }
     for kind, resource in resources.items():
         register(kind, resource)
-    sends_back = stacks._sends_back_failed_update
+    sends_back = cloudformation.sends_back_failed_update.current
     # MiniStack takes a failed update for one that changed nothing; a cancelled one of an endpoint goes on.
-    stacks._sends_back_failed_update = lambda kind: kind == "AWS::SageMaker::Endpoint" or sends_back(kind)
+    cloudformation.sends_back_failed_update.replace(lambda kind: kind == "AWS::SageMaker::Endpoint" or sends_back(kind))
     for kind, (member, noun) in MEMBERS.items():
-        handler = provisioners._RESOURCE_HANDLERS[kind]
+        handler = cloudformation.resource_handlers()[kind]
         handler["delete"] = _guarded(handler["delete"], state=state, member=member, noun=noun)
 
 

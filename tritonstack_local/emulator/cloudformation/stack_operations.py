@@ -10,11 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-import ministack.app
-from ministack.services.cloudformation import _stack_events, _stacks, changesets, handlers, stacks
-
 from tritonstack.cloudformation.limits import exceeded
 from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.ministack_adapter import application, cloudformation
 
 # --- CancelUpdateStack and DeleteStack while a resource waits ---
 # MiniStack checks for a cancel before each resource only, and deletes a stack while its creation goes on. Here the wait
@@ -35,12 +33,12 @@ class CancelledError(Exception):
 
 def cancel_requested(stack_name: str) -> bool:
     """Whether the running operation of that stack is to end."""
-    return bool(_stacks.get(stack_name, {}).get("_cancel_requested"))
+    return bool(cloudformation.stacks_by_name().get(stack_name, {}).get("_cancel_requested"))
 
 
 def install(*, patience_seconds: float) -> None:
     """Wrap MiniStack's stack engine; ``patience_seconds`` bounds how long a response waits for its stack."""
-    wrapped = handlers._ACTION_HANDLERS
+    wrapped = cloudformation.action_handlers()
     cancel = wrapped["CancelUpdateStack"]
 
     def cancel_and_wake(parameters: dict[str, Any]) -> Any:
@@ -66,7 +64,7 @@ OF_TEMPLATES = ("resources", "outputs", "parameters", "mappings", "template byte
 
 def _refuse_large_templates() -> None:
     """Templates beyond CloudFormation's quotas are refused (user guide, "Understand CloudFormation quotas")."""
-    resolve = handlers._resolve_template
+    resolve = cloudformation.resolve_template.current
 
     def resolved(parameters: dict[str, Any]) -> Any:
         body, error = resolve(parameters)
@@ -79,10 +77,10 @@ def _refuse_large_templates() -> None:
                 if each.limit in OF_TEMPLATES:
                     sentence = f"Template format error: Number of {each.limit}, {each.found}, is greater than maximum "
                     sentence += f"allowed, {each.allowed}"
-                    return None, handlers._error("ValidationError", sentence)
+                    return None, cloudformation.error_response("ValidationError", sentence)
         return body, error
 
-    handlers._resolve_template = changesets._resolve_template = resolved
+    cloudformation.resolve_template.replace(resolved)
 
 
 def _in_turn(delete: Handler) -> Handler:
@@ -93,7 +91,7 @@ def _in_turn(delete: Handler) -> Handler:
         status = stack.get("StackStatus", "")
         if status.startswith("UPDATE_") and status.endswith("_IN_PROGRESS"):
             sentence = f"Stack [{stack['StackId']}] cannot be deleted while in status {status}"
-            return handlers._error("ValidationError", sentence)
+            return cloudformation.error_response("ValidationError", sentence)
         running = status in ("CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS")
         if not running or stack.get("EnableTerminationProtection"):
             return delete(parameters)
@@ -101,44 +99,47 @@ def _in_turn(delete: Handler) -> Handler:
         if status == "CREATE_IN_PROGRESS":
             stack["_cancel_requested"] = True
             clock.wake()
-        return handlers._xml(200, "DeleteStackResponse", "")
+        return cloudformation.xml_response(200, "DeleteStackResponse", "")
 
     return delete_in_turn
 
 
 def _heed_at_the_end() -> None:
     """A request that came after the last resource was begun counts, too."""
-    resolve = stacks._resolve_stack_outputs
+    resolve = cloudformation.resolve_stack_outputs.current
 
     def resolve_unless_cancelled(*arguments: Any) -> Any:
         stack_name = arguments[5]
-        if cancel_requested(stack_name) and _stacks[stack_name]["StackStatus"] in _GOING_FORWARD:
+        if (
+            cancel_requested(stack_name)
+            and cloudformation.stacks_by_name()[stack_name]["StackStatus"] in _GOING_FORWARD
+        ):
             raise CancelledError(creating=False)
         return resolve(*arguments)
 
-    stacks._resolve_stack_outputs = resolve_unless_cancelled
+    cloudformation.resolve_stack_outputs.replace(resolve_unless_cancelled)
 
 
 def _roll_back_as_asked() -> None:
     """The rollback has the reason and the token of the cancel, and a stack that is to go goes then."""
-    roll_back = stacks._roll_back_operation
+    roll_back = cloudformation.roll_back_operation.current
 
     async def roll_back_as_asked(
         stack_name: str, stack_id: str, stack: dict[str, Any], operation: dict[str, Any], reason_override: str = ""
     ) -> None:
         if stack.pop("_cancel_requested", False):
-            stacks.CLIENT_REQUEST_TOKEN.set(stack.pop("_cancel_token", ""))
+            cloudformation.client_request_token().set(stack.pop("_cancel_token", ""))
             operation["cancelled"] = True
         await roll_back(stack_name, stack_id, stack, operation, reason_override)
         if stack.pop("_delete_requested", False):
-            await stacks._delete_stack_async(stack_name, stack_id)
+            await cloudformation.delete_stack(stack_name, stack_id)
 
-    stacks._roll_back_operation = handlers._roll_back_operation = roll_back_as_asked
+    cloudformation.roll_back_operation.replace(roll_back_as_asked)
 
 
 def named_stack(parameters: dict[str, Any]) -> dict[str, Any]:
     """The stack that a request names; empty where there is none."""
-    return handlers._resolve_stack(handlers._p(parameters, "StackName")) or {}
+    return cloudformation.resolve_stack(cloudformation.parameter(parameters, "StackName")) or {}
 
 
 # --- A rollback that fails ---
@@ -153,10 +154,10 @@ _REASON = "Resource update cancelled"
 
 def _install_failed_rollbacks() -> None:
     """Wrap both ways to roll back, and what they do to one resource."""
-    stacks._roll_back_operation = handlers._roll_back_operation = _begun_anew(stacks._roll_back_operation)
-    going_on = _begun_anew(stacks._continue_update_rollback_async)
-    stacks._continue_update_rollback_async = handlers._continue_update_rollback_async = going_on
-    revert, delete, add_event = stacks._revert_update, stacks._delete_resource, stacks._add_event
+    for roll_back in (cloudformation.roll_back_operation, cloudformation.continue_update_rollback):
+        roll_back.replace(_begun_anew(roll_back.current))
+    revert, delete = cloudformation.revert_update.current, cloudformation.delete_resource_of_stack.current
+    add_event = cloudformation.add_event.current
 
     async def revert_in_turn(stack_id: str, stack_name: str, *rest: Any) -> None:
         if stack_name in _failed:
@@ -177,8 +178,9 @@ def _install_failed_rollbacks() -> None:
         if not (stack_name in _failed and status in ("DELETE_IN_PROGRESS", "DELETE_FAILED")):
             add_event(*event, **more)
 
-    stacks._revert_update, stacks._delete_resource = revert_in_turn, delete_in_turn
-    stacks._add_event = add_unless_waiting
+    cloudformation.revert_update.replace(revert_in_turn)
+    cloudformation.delete_resource_of_stack.replace(delete_in_turn)
+    cloudformation.add_event.replace(add_unless_waiting)
 
 
 def _begun_anew(roll_back: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
@@ -211,7 +213,7 @@ def _install_events() -> None:
     """
     created: dict[str, set[str]] = {}  # by stack id, in running updates
     unchanged: set[tuple[str, str]] = set()  # (stack's name, logical id), in running updates
-    update, add = stacks._update_keeping_seed, stacks._add_event
+    update, add = cloudformation.update_keeping_seed.current, cloudformation.add_event.current
 
     def update_one(kind: str, physical_id: str, before: Any, after: Any, *rest: Any) -> Any:
         stack_name, logical_id, *_ = rest
@@ -223,15 +225,15 @@ def _install_events() -> None:
         stack_id, stack_name, logical_id, kind, status, *rest = event
         if status == "UPDATE_COMPLETE" and (stack_name, logical_id) in unchanged:
             unchanged.discard((stack_name, logical_id))
-            _remove_start(_stack_events[stack_id], logical_id)
+            _remove_start(cloudformation.stack_events()[stack_id], logical_id)
             return
         if logical_id == stack_name:
             created.pop(stack_id, None)  # the update is over, or is rolled back
-            if status == "UPDATE_COMPLETE" and _forget_undeleted(_stacks.get(stack_name, {})):
+            if status == "UPDATE_COMPLETE" and _forget_undeleted(cloudformation.stacks_by_name().get(stack_name, {})):
                 rest = [_NOT_ALL_DELETED, *rest[1:]]
             add(stack_id, stack_name, logical_id, kind, status, *rest, **more)
             return
-        record = _stacks.get(stack_name, {}).get("_resources", {}).get(logical_id)
+        record = cloudformation.stacks_by_name().get(stack_name, {}).get("_resources", {}).get(logical_id)
         of_stack = created.setdefault(stack_id, set())
         if status == "UPDATE_IN_PROGRESS" and record is None:
             of_stack.add(logical_id)
@@ -241,8 +243,8 @@ def _install_events() -> None:
             record["ResourceStatus"] = status
         add(stack_id, stack_name, logical_id, kind, status, *rest, **more)
 
-    stacks._update_keeping_seed = update_one
-    stacks._add_event = add_event
+    cloudformation.update_keeping_seed.replace(update_one)
+    cloudformation.add_event.replace(add_event)
 
 
 _NOT_ALL_DELETED = "Update successful. One or more resources could not be deleted."
@@ -285,7 +287,7 @@ _EVENT_ID = re.compile(rb"<EventId>([^<]+)</EventId>")
 def _with_more_members(describe: Handler) -> Handler:
     def described(parameters: dict[str, Any]) -> Any:
         status, headers, body = describe(parameters)
-        events = list(_stack_events.get(named_stack(parameters).get("StackId"), []))
+        events = list(cloudformation.stack_events().get(named_stack(parameters).get("StackId"), []))
         operations, by_id = _operations(events), {each["EventId"]: each for each in events}
 
         def more(found: re.Match[bytes]) -> bytes:
@@ -321,7 +323,7 @@ _RESOLVED = re.compile(rb"(<ParameterValue>[^<]*?)\x1f([^<]*)</ParameterValue>")
 
 def _with_names_in_ssm(describe: Handler) -> Handler:
     def described(parameters: dict[str, Any]) -> Any:
-        kept = [(stack, stack.get("Parameters", [])) for stack in _stacks.values()]
+        kept = [(stack, stack.get("Parameters", [])) for stack in cloudformation.stacks_by_name().values()]
         for stack, given in kept:
             resolved = stack.get("_resolved_params", {})
             stack["Parameters"] = [_named(each, resolved.get(each["ParameterKey"])) for each in given]
@@ -356,7 +358,7 @@ _STEP_SECONDS = 0.01
 
 def _install_patience(*, seconds: float) -> None:
     """Wrap MiniStack's CloudFormation; ``seconds`` bounds the wait, 0 means none."""
-    handle = ministack.app.SERVICE_HANDLERS["cloudformation"]
+    handle = application.service_handlers()["cloudformation"]
 
     async def patient(method: str, path: str, headers: dict[str, str], body: bytes, query: Any) -> Any:
         answer = await handle(method, path, headers, body, query)
@@ -365,7 +367,7 @@ def _install_patience(*, seconds: float) -> None:
             await _settled(urllib.parse.unquote_plus(named[1].decode()), seconds)
         return answer
 
-    ministack.app.SERVICE_HANDLERS["cloudformation"] = patient
+    application.service_handlers()["cloudformation"] = patient
 
 
 async def _settled(stack: str, seconds: float) -> None:
@@ -374,6 +376,8 @@ async def _settled(stack: str, seconds: float) -> None:
     until = loop.time() + seconds
     while loop.time() < until:
         await asyncio.sleep(_STEP_SECONDS)  # first of all: a deletion begins after the response is made
-        found = [each for each in _stacks.values() if stack in (each["StackName"], each["StackId"])]
+        found = [
+            each for each in cloudformation.stacks_by_name().values() if stack in (each["StackName"], each["StackId"])
+        ]
         if not any(each["StackStatus"].endswith("_IN_PROGRESS") for each in found):
             return

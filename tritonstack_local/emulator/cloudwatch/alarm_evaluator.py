@@ -9,10 +9,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ministack.core.arn import ArnParseError, parse_arn
-from ministack.core.responses import get_account_id, get_region, request_scope
-from ministack.services import cloudwatch, sns
-
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import alarm_evaluation, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import (
@@ -24,6 +20,15 @@ from tritonstack_local.emulator.cloudwatch.alarm_evaluation import (
 )
 from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, Series, Span
 from tritonstack_local.emulator.faults import logged_faults
+from tritonstack_local.emulator.ministack_adapter import cloudwatch, sns
+from tritonstack_local.emulator.ministack_adapter.core import (
+    arn_parse_error,
+    get_account_id,
+    get_region,
+    parse_arn,
+    places_of,
+    request_scope,
+)
 from tritonstack_local.emulator.service_events import publishing_refusal
 
 logger = logging.getLogger("tritonstack.emulator.alarms")
@@ -40,7 +45,7 @@ def arn(name: str) -> str:
 
 
 def find(name: str) -> Alarm | None:
-    found: Alarm | None = cloudwatch._alarms.get(name) or cloudwatch._composite_alarms.get(name)
+    found: Alarm | None = cloudwatch.alarms().get(name) or cloudwatch.composite_alarms().get(name)
     return found
 
 
@@ -74,11 +79,11 @@ def follow() -> None:
 def _execute(action: str, alarm: Alarm, before: str) -> None:
     try:
         service = parse_arn(action).service
-    except ArnParseError:
+    except arn_parse_error():
         service = ""
     if service == "autoscaling" and alarm["AlarmName"].startswith("TargetTracking-"):
         return
-    if service == "sns" and sns._topic_by_arn_any_scope(action):
+    if service == "sns" and sns.topic_by_arn_any_scope(action):
         # A topic's default policy lets in what acts for its owner: an alarm of the account, and not EventBridge.
         account = get_account_id()
         source = {"aws:SourceArn": alarm["AlarmArn"], "aws:SourceAccount": account, "aws:SourceOwner": account}
@@ -88,7 +93,7 @@ def _execute(action: str, alarm: Alarm, before: str) -> None:
             return
         text = json.dumps(message(alarm, before))
         subject = f'{alarm["StateValue"]}: "{alarm["AlarmName"]}" in {get_region()}'[:100]
-        sns._fanout(action, str(uuid.uuid4()), text, subject)
+        sns.fanout(action, str(uuid.uuid4()), text, subject)
     else:
         error = "there is no such topic" if service == "sns" else "the local AWS executes no such action"
         logger.warning("alarm %s: action %s is not executed: %s", alarm["AlarmName"], action, error)
@@ -120,7 +125,7 @@ def change(alarm: Alarm, state: str, reason: str) -> None:
     if state != before:
         alarm["StateTransitionedTimestamp"] = now
         note_change(alarm, before)
-        cloudwatch._evaluate_parent_alarms(alarm)
+        cloudwatch.evaluate_parent_alarms(alarm)
 
 
 # CloudWatch evaluates once a minute, and every ten seconds where the period is below a minute (user guide, "Evaluating
@@ -158,10 +163,10 @@ class AlarmEvaluator:
                 call()
 
     def _evaluate_alarms(self) -> None:
-        for account, region in sorted({key[:2] for key in list(cloudwatch._alarms._data)}):
+        for account, region in places_of(cloudwatch.alarms()):
             with request_scope(account, region), logged_faults(f"the alarms of {account} in {region}"):
                 with metrics.lock:
-                    for alarm in list(cloudwatch._alarms.values()):
+                    for alarm in list(cloudwatch.alarms().values()):
                         _evaluate_whatever(alarm)
                 follow()
 

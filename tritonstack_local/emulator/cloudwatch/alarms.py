@@ -6,15 +6,14 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ministack.core.arn import ArnParseError, parse_arn
-from ministack.services import cloudwatch
-
 from tritonstack.cloudformation.limits import allowed, children_of
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import alarm_evaluator, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import INSUFFICIENT_DATA
 from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, check_statistic, problem_with_period
 from tritonstack_local.emulator.cloudwatch.metrics import Request, refused
+from tritonstack_local.emulator.ministack_adapter import cloudwatch
+from tritonstack_local.emulator.ministack_adapter.core import arn_parse_error, parse_arn
 from tritonstack_local.emulator.request_validation import RefusedError
 
 # Source: CloudWatch API reference, PutMetricAlarm, PutCompositeAlarm and MetricDataQuery. Where a sentence is not
@@ -32,7 +31,7 @@ def _refuse(operation: str, problems: list[str]) -> None:
 
 def _common(request: Request) -> Iterator[str]:
     """What metric and composite alarms share."""
-    others = cloudwatch._alarms if "AlarmRule" in request else cloudwatch._composite_alarms
+    others = cloudwatch.alarms() if "AlarmRule" in request else cloudwatch.composite_alarms()
     if request["AlarmName"] in others:
         yield f"An alarm of another type has the name {request['AlarmName']} already"
     if not request["AlarmName"].isascii():
@@ -41,7 +40,7 @@ def _common(request: Request) -> Iterator[str]:
         for action in request.get(kind, []):
             try:
                 parse_arn(action)
-            except ArnParseError:
+            except arn_parse_error():
                 yield f"Invalid arn syntax in {kind}: {action}"
     tags = [tag["Key"] for tag in request.get("Tags", [])]
     if len(set(tags)) > _MOST_TAGS:
@@ -117,13 +116,13 @@ def put_metric_alarm(request: Request) -> None:
     name, now = request["AlarmName"], clock.now()
     arn = alarm_evaluator.arn(name)
     with metrics.lock:
-        before, reason = cloudwatch._alarms.get(name), "Unchecked: Initial alarm creation"
+        before, reason = cloudwatch.alarms().get(name), "Unchecked: Initial alarm creation"
         initial = {"StateValue": INSUFFICIENT_DATA, "StateReason": reason, "StateUpdatedTimestamp": now}
         alarm_evaluator.seen.pop(arn, None)
         if before is None:
             alarm_evaluator.held_since.pop(arn, None)
-            cloudwatch._resource_tags[arn] = {tag["Key"]: tag["Value"] for tag in request.get("Tags", [])}
-        cloudwatch._alarms[name] = {
+            cloudwatch.resource_tags()[arn] = {tag["Key"]: tag["Value"] for tag in request.get("Tags", [])}
+        cloudwatch.alarms()[name] = {
             "ActionsEnabled": True,
             **{kind: [] for kind in ("AlarmActions", "OKActions", "InsufficientDataActions")},
             "TreatMissingData": "missing",
@@ -149,22 +148,22 @@ def _size_of_rule(rule: str) -> Iterator[str]:
 def put_composite_alarm(request: Request) -> dict[str, Any]:
     """PutCompositeAlarm: its rule, whose alarms must exist, is evaluated at once."""
     _refuse("PutCompositeAlarm", [*_common(request), *_size_of_rule(request["AlarmRule"])])
-    return _by_ministack(cloudwatch._put_composite_alarm, request)
+    return _by_ministack(cloudwatch.put_composite_alarm, request)
 
 
 def delete_alarms(request: Request) -> dict[str, Any]:
     """DeleteAlarms, of none that a composite alarm watches."""
-    return _by_ministack(cloudwatch._delete_alarms, request)
+    return _by_ministack(cloudwatch.delete_alarms, request)
 
 
 def describe_alarms(request: Request) -> dict[str, Any]:
     """DescribeAlarms, by name; without AlarmTypes metric alarms alone."""
-    return _by_ministack(cloudwatch._describe_alarms, request)
+    return _by_ministack(cloudwatch.describe_alarms, request)
 
 
 def list_metrics(request: Request) -> dict[str, Any]:
     """ListMetrics, in one page: a filter without a value asks for the dimension alone."""
-    return _by_ministack(cloudwatch._list_metrics, request)
+    return _by_ministack(cloudwatch.list_metrics, request)
 
 
 def _by_ministack(operation: Callable[..., Any], request: Request) -> dict[str, Any]:

@@ -7,15 +7,14 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ministack.core.responses import error_response_json
-from ministack.services import cloudwatch
-
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned, physical_name, register
 from tritonstack_local.emulator.cloudwatch import alarms, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluator import AlarmEvaluator, arn, note_change
 from tritonstack_local.emulator.cloudwatch.dashboard import problems
 from tritonstack_local.emulator.cloudwatch.metrics import Request, refused
+from tritonstack_local.emulator.ministack_adapter import cloudwatch
+from tritonstack_local.emulator.ministack_adapter.core import error_response_json
 from tritonstack_local.emulator.services import JsonService, call
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
@@ -32,9 +31,9 @@ def put_dashboard(request: Request) -> dict[str, Any]:
     if errors:
         sentence = f"The dashboard body is invalid: {'; '.join(errors)}"
         raise refused("PutDashboard", sentence, code="InvalidParameterInput")
-    arn = cloudwatch.cloudformation_put_dashboard(request["DashboardName"], request["DashboardBody"])
+    arn = cloudwatch.put_dashboard(request["DashboardName"], request["DashboardBody"])
     if request.get("Tags"):
-        cloudwatch._resource_tags[arn] = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+        cloudwatch.resource_tags()[arn] = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
     return {"DashboardValidationMessages": []}
 
 
@@ -99,21 +98,23 @@ def install(*, before: Sequence[Callable[[], None]], after: Sequence[Callable[[]
     ``before`` and ``after`` are called around each evaluation: to write metrics, and to follow alarms that are on.
     """
     dashboards = types.SimpleNamespace(put_dashboard=put_dashboard)
-    JsonService(alarms, metrics, dashboards, service="cloudwatch", invalid="ValidationError").serve_first(cloudwatch)
-    serve = cloudwatch.handle_request
+    JsonService(alarms, metrics, dashboards, service="cloudwatch", invalid="ValidationError").serve_first(
+        cloudwatch.handle_request
+    )
+    serve = cloudwatch.handle_request.current
 
     async def handle(method: str, path: str, headers: Mapping[str, str], body: bytes, query: Any) -> Any:
         if "x-amz-target" not in headers:
             return error_response_json("SerializationException", _ONLY_JSON, 400)
         return await serve(method, path, headers, body, query)
 
-    cloudwatch.handle_request = handle
-    cloudwatch._evaluate_all_alarms = lambda: None
-    cloudwatch._dispatch_alarm_actions = note_change
-    cloudwatch._record_history = lambda *_arguments, **_more: None
-    cloudwatch._evict_old_metrics = lambda: None
-    cloudwatch._metric_bucket = metrics.points_of
-    cloudwatch.time = types.SimpleNamespace(time=clock.now)
+    cloudwatch.handle_request.replace(handle)
+    cloudwatch.evaluate_all_alarms.replace(lambda: None)
+    cloudwatch.dispatch_alarm_actions.replace(note_change)
+    cloudwatch.record_history.replace(lambda *_arguments, **_more: None)
+    cloudwatch.evict_old_metrics.replace(lambda: None)
+    cloudwatch.metric_bucket.replace(metrics.points_of)
+    cloudwatch.system_time.replace(types.SimpleNamespace(time=clock.now))
     _install_resources()
     evaluator = AlarmEvaluator(before=before, after=after)
     evaluator.start()

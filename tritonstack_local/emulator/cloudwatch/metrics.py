@@ -13,8 +13,6 @@ from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, ClassVar
 
-from ministack.services import cloudwatch
-
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch.metric_math import (
     STATISTICS,
@@ -28,6 +26,7 @@ from tritonstack_local.emulator.cloudwatch.metric_math import (
     parse,
     problem_with_period,
 )
+from tritonstack_local.emulator.ministack_adapter import cloudwatch
 from tritonstack_local.emulator.request_validation import RefusedError
 
 Request = dict[str, Any]
@@ -108,9 +107,9 @@ class Points(list[Point]):
 
 def points_of(key: tuple[str, str, str]) -> Points:
     """The samples of a metric, an empty list of which is kept where there is none."""
-    found = cloudwatch._metrics.get(key)
+    found = cloudwatch.metrics().get(key)
     if not isinstance(found, Points):
-        found = cloudwatch._metrics[key] = Points(found or ())
+        found = cloudwatch.metrics()[key] = Points(found or ())
     return found
 
 
@@ -121,23 +120,23 @@ def dimensions(members: list[dict[str, str]] | None) -> dict[str, str]:
 
 def write(namespace: str, data: Sequence[dict[str, Any]]) -> None:
     """Keep data of PutMetricData, whose times are the clock's; without one a datum is of now."""
-    cloudwatch._put_metric_data({}, {"Namespace": namespace, "MetricData": data}, False, True)  # from JSON
+    cloudwatch.put_metric_data({}, {"Namespace": namespace, "MetricData": data}, False, True)  # from JSON
 
 
 def samples(metric: Metric, span: Span, *, unit: str | None = None) -> dict[int, list[Point]]:
     """The samples by the beginning of their period; those of another unit than ``unit`` are left out."""
     found: dict[int, list[Point]] = defaultdict(list)
     with lock:
-        key = (metric.namespace, metric.name, cloudwatch._dims_key(metric.dimensions))
-        for point in points_of(key).within(span.start, span.end) if key in cloudwatch._metrics else ():
-            if cloudwatch._point_stats(point)[0] > 0 and unit in (None, point["Unit"]):
+        key = (metric.namespace, metric.name, cloudwatch.dims_key(metric.dimensions))
+        for point in points_of(key).within(span.start, span.end) if key in cloudwatch.metrics() else ():
+            if cloudwatch.point_stats(point)[0] > 0 and unit in (None, point["Unit"]):
                 found[span.start + int(point["Timestamp"] - span.start) // span.period * span.period].append(point)
     return found
 
 
 def value_of(points: Sequence[Point], stat: str) -> float | None:
     """A statistic of at least one sample; None where it has no value for them."""
-    value: float | None = cloudwatch._stat_value(cloudwatch._calc_stats(points), stat, points)
+    value: float | None = cloudwatch.stat_value(cloudwatch.calc_stats(points), stat, points)
     return value
 
 

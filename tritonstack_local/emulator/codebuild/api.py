@@ -6,13 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ministack.core.responses import json_response
-from ministack.services import codebuild
-from ministack.services.cloudformation import provisioners
-
 from tritonstack_local.emulator import request_validation
 from tritonstack_local.emulator.codebuild.worker import Builds, check_service_role
 from tritonstack_local.emulator.iam.authorization import enforced
+from tritonstack_local.emulator.ministack_adapter import cloudformation, codebuild
+from tritonstack_local.emulator.ministack_adapter.core import json_response
 from tritonstack_local.emulator.services import as_response
 
 _TYPE = "AWS::CodeBuild::Project"
@@ -25,31 +23,31 @@ def _keeping_all(call: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, A
 
     def kept(request: dict[str, Any]) -> Any:
         if enforced():
-            before = codebuild._projects.get(request["name"], {})
+            before = codebuild.projects().get(request["name"], {})
             check_service_role(request.get("serviceRole", before.get("serviceRole", "")))
         answer = call(request)
         if answer[0] != 200:
             return answer
-        codebuild._projects[request["name"]].update(request)
-        return json_response({"project": codebuild._project_shape(codebuild._projects[request["name"]])})
+        codebuild.projects()[request["name"]].update(request)
+        return json_response({"project": codebuild.project_shape(codebuild.projects()[request["name"]])})
 
     return kept
 
 
 def _create(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:
     """Create a template's project; raises ValueError with what CreateProject answers."""
-    name = properties.get("Name") or provisioners._physical_name(stack, logical_id, max_len=255)
-    return _call(codebuild._create_project, "CreateProject", {**properties, "Name": name})
+    name = properties.get("Name") or cloudformation.physical_name(stack, logical_id, max_len=255)
+    return _call(codebuild.create_project, "CreateProject", {**properties, "Name": name})
 
 
 def _update(physical_id: str, before: dict[str, Any], after: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:
     """Update a template's project in place; another name makes another project."""
     if after.get("Name") not in (None, physical_id):
         return _create("", after, stack)
-    project = codebuild._projects[physical_id]
+    project = codebuild.projects()[physical_id]
     for name in before.keys() - after.keys():
         project.pop(name[:1].lower() + name[1:], None)
-    return _call(codebuild._update_project, "UpdateProject", {**after, "Name": physical_id})
+    return _call(codebuild.update_project, "UpdateProject", {**after, "Name": physical_id})
 
 
 def _call(
@@ -63,24 +61,24 @@ def _call(
     status, _, body = call(request)
     if status != 200:
         raise ValueError(json.loads(body)["message"])
-    return request["name"], {"Arn": codebuild._project_arn(request["name"])}
+    return request["name"], {"Arn": codebuild.project_arn(request["name"])}
 
 
 def install() -> Builds:
     """Put the operations in place, once a process. MiniStack runs them off its event loop, so they may block."""
     builds = Builds()
-    codebuild._start_build = _operation("StartBuild", lambda request: json_response(builds.start(request)))
-    codebuild._stop_build = _operation("StopBuild", lambda request: json_response(builds.stop(request)))
-    codebuild._create_project = _operation("CreateProject", _keeping_all(codebuild._create_project))
-    codebuild._update_project = _operation("UpdateProject", _keeping_all(codebuild._update_project))
-    handlers = provisioners._RESOURCE_HANDLERS[_TYPE]
-    provisioners._RESOURCE_HANDLERS[_TYPE] = {**handlers, "create": _create, "update": _update}
-    shape = codebuild._project_shape
+    codebuild.start_build.replace(_operation("StartBuild", lambda request: json_response(builds.start(request))))
+    codebuild.stop_build.replace(_operation("StopBuild", lambda request: json_response(builds.stop(request))))
+    codebuild.create_project.replace(_operation("CreateProject", _keeping_all(codebuild.create_project.current)))
+    codebuild.update_project.replace(_operation("UpdateProject", _keeping_all(codebuild.update_project.current)))
+    handlers = cloudformation.resource_handlers()[_TYPE]
+    cloudformation.resource_handlers()[_TYPE] = {**handlers, "create": _create, "update": _update}
+    shape = codebuild.project_shape.current
 
     def whole(project: dict[str, Any]) -> dict[str, Any]:
         return {**shape(project), **{k: v for k, v in project.items() if k not in _MADE_BY_MINISTACK}}
 
-    codebuild._project_shape = whole
+    codebuild.project_shape.replace(whole)
     return builds
 
 

@@ -14,9 +14,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
-from ministack.services import codebuild
-
 from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.paths import REPOSITORY
 from tritonstack_local.emulator import service_events
@@ -50,6 +47,8 @@ from tritonstack_local.emulator.iam.service_calls import (
     pull_needs,
     refusal_of,
 )
+from tritonstack_local.emulator.ministack_adapter import codebuild
+from tritonstack_local.emulator.ministack_adapter.core import account_region_table, get_account_id, get_region
 from tritonstack_local.emulator.request_validation import CREDENTIALS, RefusedError
 from tritonstack_local.emulator.services import role_trusts
 from tritonstack_local.trtexec.launchers import NoStandInsError, stand_in_variables
@@ -346,9 +345,9 @@ class Builds:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._builds = AccountRegionScopedDict()
-        self._numbers = AccountRegionScopedDict()
-        self._tokens = AccountRegionScopedDict()
+        self._builds = account_region_table()
+        self._numbers = account_region_table()
+        self._tokens = account_region_table()
         self._running: list[tuple[Build, threading.Thread]] = []
 
     def start(self, request: Request) -> dict[str, Any]:
@@ -357,9 +356,9 @@ class Builds:
             known = self._known(request)
             if known is not None:
                 return {"build": known.as_api()}
-            project = codebuild._projects.get(request["projectName"])
+            project = codebuild.projects().get(request["projectName"])
             if project is None:
-                raise _missing(f"Project cannot be found: {codebuild._project_arn(request['projectName'])}")
+                raise _missing(f"Project cannot be found: {codebuild.project_arn(request['projectName'])}")
             build = self._new(project, request)
             if "idempotencyToken" in request:
                 self._tokens[request["idempotencyToken"]] = (request, build, clock.deadline(_TOKEN_SECONDS))
@@ -402,7 +401,7 @@ class Builds:
 
     def _run(self, build: Build) -> None:
         worker = BuildWorker(build, lambda: _show(build))
-        codebuild._builds[build.id] = build.as_api()
+        codebuild.builds()[build.id] = build.as_api()
         emit_state_change(build)
 
         def run() -> None:
@@ -439,8 +438,8 @@ class Builds:
 
 def _show(build: Build) -> None:
     """Put what there is to see of a build where MiniStack's operations find it, unless it was deleted."""
-    if build.id in codebuild._builds:
-        codebuild._builds[build.id] = build.as_api()
+    if build.id in codebuild.builds():
+        codebuild.builds()[build.id] = build.as_api()
 
 
 def _missing(sentence: str) -> RefusedError:

@@ -11,9 +11,6 @@ import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from ministack.core import iam_actions
-from ministack.core.responses import new_uuid, set_request_region
-
 from tritonstack_local import ACCOUNT
 from tritonstack_local.emulator.iam.authorization import (
     authorize,
@@ -37,6 +34,8 @@ from tritonstack_local.emulator.iam.service_calls import (
     names,
     needs_of_encryption,
 )
+from tritonstack_local.emulator.ministack_adapter import iam
+from tritonstack_local.emulator.ministack_adapter.core import new_uuid, set_request_region
 from tritonstack_local.emulator.request_validation import OWN_TOKEN, RefusedError
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
@@ -118,8 +117,8 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 
 def _refusal_answer(service: str, refused: RefusedError, headers: Mapping[str, str]) -> Answer:
     """MiniStack's answer, in the error form of the service that was asked, of botocore's name."""
-    code = iam_actions._DENIED_CODES.get(service, refused.code) if refused.code == "AccessDenied" else refused.code
-    status, answered, body = iam_actions.access_denied_response(
+    code = iam.denied_codes().get(service, refused.code) if refused.code == "AccessDenied" else refused.code
+    status, answered, body = iam.access_denied_response(
         "monitoring" if service == "cloudwatch" else service,
         "",
         "",
@@ -154,7 +153,7 @@ def decision(body: bytes | None) -> tuple[int, dict[str, Any]]:
         if enforced():
             authorize(principal, [need], by=need.action)
     except RefusedError as refused:
-        known = iam_actions._AUTH_FAILURES.get(refused.code)
+        known = iam.auth_failures().get(refused.code)
         code = known[2] if known is not None else f"{refused.code}Exception"
         return 200, {"allowed": False, "enforced": enforced(), "code": code, "message": str(refused)}
     return 200, {"allowed": True, "enforced": enforced(), "code": "", "message": ""}

@@ -14,12 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
-import ministack.app
-from ministack.core.router import detect_service
-from ministack.core.sigv4 import decode_header_value
-from ministack.services import s3
-
 from tritonstack_local.emulator.iam.request import Query, ServiceRequest, UnreadableRequestError, expanded
+from tritonstack_local.emulator.ministack_adapter import application, s3
+from tritonstack_local.emulator.ministack_adapter.core import decode_header_value, detect_service
 from tritonstack_local.emulator.request_validation import RefusedError, service_model
 
 _ONCE = frozenset(
@@ -42,9 +39,7 @@ _DATA_PLANES = re.compile(
     r"|(environments|webtoken|clitoken|restapi|metrics/environments)(/|$))"
 )
 """Paths that MiniStack gives to services of its own before it looks at what a request is signed for."""
-_OTHER_HOSTS = re.compile(
-    rf"{ministack.app._S3_VHOST_EXCLUDE_RE.pattern}|\.(aoss|accesspoint|elb|lambda-url)\.|^mrap\."
-)
+_OTHER_HOSTS = re.compile(rf"{application.s3_vhost_exclude_re().pattern}|\.(aoss|accesspoint|elb|lambda-url)\.|^mrap\.")
 """Hosts of functions, interfaces and load balancers, which MiniStack asks whatever a request is signed for."""
 COMBINATION = "InvalidParameterCombination"
 """AWS's code of parameters that must not be used together ("Common Errors" of the query services)."""
@@ -81,13 +76,13 @@ def received(scope: Mapping[str, Any]) -> Received:
         )
     method, path = scope["method"], scope["path"]
     host = headers.get("host", "")
-    bucket = ministack.app._extract_s3_vhost_bucket(host)
-    if bucket in ministack.app._NON_S3_VHOST_NAMES:
+    bucket = application.extract_s3_vhost_bucket(host)
+    if bucket in application.non_s3_vhost_names():
         bucket = None
     elsewhere = _DATA_PLANES.match(path) or _OTHER_HOSTS.search(host)
     service = "another" if elsewhere else "s3" if bucket else detect_service(method, path, headers, query)
     if service == "s3":
-        headers = dict(s3._merge_hoisted_amz_headers(headers, query))
+        headers = dict(s3.merge_hoisted_amz_headers(headers, query))
         if "x-amz-copy-source" in headers:
             headers["x-amz-copy-source"] = _copy_source(headers["x-amz-copy-source"])
         raw_path = urllib.parse.quote(f"/{bucket}{path}" if bucket else path)
@@ -108,12 +103,12 @@ def plain_body(request: Received, body: bytes) -> bytes:
     headers = dict(request.headers)
     try:
         body = chunks_joined(body, headers)
-    except ministack.app._IncompleteRequestBody as error:
+    except application.incomplete_request_body() as error:
         raise _refused(f"The aws-chunked body is not complete: {error}") from error
     return body if request.service == "s3" else expanded(body, headers)
 
 
-_decode_chunks: Callable[[bytes, dict[str, str]], bytes] = ministack.app._decode_aws_chunked_body
+_decode_chunks: Callable[[bytes, dict[str, str]], bytes] = application.decode_aws_chunked_body.current
 
 
 def chunks_joined(body: bytes, headers: dict[str, str]) -> bytes:

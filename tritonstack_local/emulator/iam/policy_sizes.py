@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ministack.services import iam
-
 from tritonstack.cloudformation.limits import allowed
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, complete
+from tritonstack_local.emulator.ministack_adapter import iam
 from tritonstack_local.emulator.request_validation import RefusedError
 
 _SOURCE = 'IAM user guide, "IAM and AWS STS quotas": character limits'
@@ -17,9 +16,9 @@ _TRUST, _MANAGED = allowed("characters of a trust policy"), allowed("characters 
 # All inline policies of one identity together.
 _INLINE = {"role": allowed("characters of a role's inline policies"), "user": 2048, "group": 5120}
 _STORED: dict[str, Callable[[str], Mapping[str, Any] | None]] = {
-    "role": lambda name: (iam._roles.get(name) or {}).get("InlinePolicies"),
-    "user": iam._user_inline_policies.get,
-    "group": iam._group_inline_policies.get,
+    "role": lambda name: (iam.roles().get(name) or {}).get("InlinePolicies"),
+    "user": iam.user_inline_policies().get,
+    "group": iam.group_inline_policies().get,
 }
 
 
@@ -39,17 +38,16 @@ def install() -> None:
 
 def _limit(operation: str, check: Callable[[Callable[[str], str]], None]) -> None:
     """Put a check before an operation, for the API and for MiniStack's provisioners, which call its function."""
-    theirs = iam._IAM_HANDLERS[operation]
+    theirs = iam.operations()[operation]
 
     def limited(parameters: Mapping[str, Any]) -> Any:
         try:
-            check(lambda name: iam._p(parameters, name) or "")
+            check(lambda name: iam.parameter(parameters, name) or "")
         except RefusedError as refused:
-            return iam._error(refused.status, refused.code, str(refused), ns="iam")
+            return iam.error_response(refused.status, refused.code, str(refused), ns="iam")
         return theirs(parameters)
 
-    iam._IAM_HANDLERS[operation] = limited
-    setattr(iam, theirs.__name__, limited)
+    iam.replace_operation(operation, limited)
 
 
 def _inline_check(kind: str) -> Callable[[Callable[[str], str]], None]:

@@ -13,12 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ministack.core.responses import get_region
-from ministack.services import iam, sts
-
 from tritonstack.iam_evaluation import Policy, Statement
 from tritonstack.iam_policies import listed
 from tritonstack_local import ACCOUNT
+from tritonstack_local.emulator.ministack_adapter import iam
+from tritonstack_local.emulator.ministack_adapter.core import get_region
 from tritonstack_local.emulator.request_validation import CREDENTIALS, RefusedError
 
 EVERYTHING: Policy = ({"Sid": "Administrator", "Effect": "Allow", "Action": "*", "Resource": "*"},)
@@ -63,9 +62,9 @@ def principal_of(access_key: str) -> Principal:
         raise CredentialsError(
             "MissingAuthenticationToken", "Request is missing Authentication Token", source="STS", status=403
         )
-    session = sts._sessions.get(access_key)
+    session = iam.sessions().get(access_key)
     if session is not None:
-        if sts._session_expired(session):
+        if iam.session_expired(session):
             raise CredentialsError(
                 "ExpiredTokenException",
                 "The security token included in the request is expired",
@@ -75,9 +74,9 @@ def principal_of(access_key: str) -> Principal:
         return _session_principal(session)
     if access_key == CREDENTIALS["AWS_ACCESS_KEY_ID"]:
         return ADMINISTRATOR
-    key = iam._access_keys.get(access_key)
+    key = iam.access_keys().get(access_key)
     if key is not None and key["Status"] == "Active":
-        return Principal(arn=iam._users.get(key["UserName"])["Arn"], kind="user")
+        return Principal(arn=iam.users().get(key["UserName"])["Arn"], kind="user")
     raise CredentialsError(
         "InvalidClientTokenId", "The security token included in the request is invalid.", source="STS", status=403
     )
@@ -123,14 +122,14 @@ def register_session(
     """
     principal = role_principal(role_arn, session_name)
     given = {
-        "AccessKeyId": iam._gen_session_access_key(),
-        "SecretAccessKey": iam._gen_secret(),
-        "SessionToken": iam._gen_session_token(),
+        "AccessKeyId": iam.gen_session_access_key(),
+        "SecretAccessKey": iam.gen_secret(),
+        "SessionToken": iam.gen_session_token(),
         "Expiration": None if lasts else time.time() + _SESSION_SECONDS,
     }
     record = {**given, "Arn": principal.session, "UserId": f"{principal.name}:{session_name}", "Vpc": vpc}
     record |= {"AccountId": role_arn.split(":")[4], "PrincipalType": "AssumedRole"}
-    sts.register_session(given["AccessKeyId"], record)
+    iam.register_session(given["AccessKeyId"], record)
     return given
 
 
@@ -139,7 +138,7 @@ def register_session(
 
 def role_record(name: str, *, account: str = ACCOUNT) -> dict[str, Any] | None:
     """MiniStack's record of a role, or None."""
-    record: dict[str, Any] | None = iam._roles.get_scoped(account, None, name)
+    record: dict[str, Any] | None = iam.roles().get_scoped(account, None, name)
     return record
 
 
@@ -152,18 +151,18 @@ def named_policies(principal: Principal) -> Iterator[tuple[str, Policy]]:
         yield from _inline(record.get("InlinePolicies"))
         yield from _attached(record)
     elif principal.kind == "user":
-        record = iam._users.get(principal.name) or {}
-        yield from _inline(iam._user_inline_policies.get(principal.name))
+        record = iam.users().get(principal.name) or {}
+        yield from _inline(iam.user_inline_policies().get(principal.name))
         yield from _attached(record)
-        for group, members in iam._groups.items():
+        for group, members in iam.groups().items():
             if principal.name in members.get("Users", ()):
-                yield from _inline(iam._group_inline_policies.get(group))
+                yield from _inline(iam.group_inline_policies().get(group))
                 yield from _attached(members)
 
 
 def boundary_of(principal: Principal) -> Policy | None:
     """The statements of a role's or a user's permissions boundary; None without one."""
-    record = iam._users.get(principal.name) if principal.kind == "user" else None
+    record = iam.users().get(principal.name) if principal.kind == "user" else None
     if principal.kind == "role":
         record = role_record(principal.name, account=principal.arn.split(":")[4])
     arn = (record or {}).get("PermissionsBoundary")
@@ -187,7 +186,7 @@ def _attached(record: Mapping[str, Any]) -> Iterator[tuple[str, Policy]]:
 
 def _managed_document(arn: str) -> str:
     """The default version of a managed policy; nothing is allowed by one that is not there."""
-    record = iam._lookup_policy(arn)
+    record = iam.lookup_policy(arn)
     if record is None:
         return "{}"
     return str(record["Versions"][record["DefaultVersionId"]]["Document"])

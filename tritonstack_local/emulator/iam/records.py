@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ministack.services import iam
-from ministack.services.cloudformation import _stacks
-
 from tritonstack.iam_evaluation import Decision, Policy, PolicyKind, Request, matching_patterns
 from tritonstack.iam_policies import listed
 from tritonstack_local import IAM_RECORDS
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.principals import Principal, named_policies
+from tritonstack_local.emulator.ministack_adapter import cloudformation, iam
 
 _KEPT_DENIALS = 200
 
@@ -94,7 +92,7 @@ class Records:
 
     def document(self) -> dict[str, Any]:
         """Denials, the oldest first, and every role with its statements and their uses."""
-        for record in list(iam._roles.values()):
+        for record in list(iam.roles().values()):
             self.know(Principal(arn=record["Arn"], kind="role"))
         with self._lock:
             roles = [
@@ -118,7 +116,7 @@ class Records:
         """The stack and the logical id that a role comes from; empty for one that was made otherwise."""
         if role in self._origins:
             return self._origins[role]
-        for stack in list(_stacks.values()):
+        for stack in list(cloudformation.stacks_by_name().values()):
             for logical_id, each in list(stack.get("_resources", {}).items()):
                 if each.get("ResourceType") == "AWS::IAM::Role" and each.get("PhysicalResourceId") == role:
                     self._origins[role] = {"stack": stack["StackName"], "logical_id": logical_id}

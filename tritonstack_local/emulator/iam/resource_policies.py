@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
-
-from ministack.core.iam_evaluator import _RESOURCE_POLICY_LOOKUPS
-from ministack.services import ec2, tagging
 
 from tritonstack.iam_evaluation import Policy
 from tritonstack_local.emulator.iam.principals import role_record, statements_of
+from tritonstack_local.emulator.ministack_adapter import ec2, iam
 
 MUST_ALLOW = frozenset({"kms"})
 """Services whose resource policy must allow every request, the account's administrator's too (KMS developer guide)."""
@@ -40,13 +36,9 @@ def resource_policy(action: str, resource: str) -> Policy | None:
     service = action.partition(":")[0]
     if action in ("sts:AssumeRole", "sts:TagSession"):
         return trust_policy(resource)
-    lookup = _RESOURCE_POLICY_LOOKUPS.get(service)
-    if lookup is None or not resource.startswith("arn:"):
+    policy = iam.resource_policy_document(service, resource) if resource.startswith("arn:") else None
+    if policy is None:
         return None
-    found = getattr(importlib.import_module(f"ministack.services.{lookup[0]}"), lookup[1])(resource)
-    if found is None or not found[0]:
-        return None
-    policy: Any = found[0]
     return statements_of(policy if isinstance(policy, str) else json.dumps(policy, sort_keys=True))
 
 
@@ -63,7 +55,7 @@ def endpoint_policies(vpc: str, action: str) -> list[Policy]:
     )
     return [
         statements_of(document if isinstance(document, str) else json.dumps(document, sort_keys=True))
-        for each in list(ec2._vpc_endpoints.values())
+        for each in list(ec2.vpc_endpoints().values())
         if each["VpcId"] == vpc
         and each["ServiceName"].split(".", 3)[-1] in names
         and (document := each.get("PolicyDocument"))
@@ -76,4 +68,4 @@ def resource_tags(arn: str) -> Mapping[str, str]:
         found = tags_of(arn)
         if found is not None:
             return found
-    return tagging.resource_tags(arn) or {}
+    return iam.resource_tags(arn) or {}

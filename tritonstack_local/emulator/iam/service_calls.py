@@ -13,11 +13,6 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from ministack.core import lambda_runtime
-from ministack.core.responses import get_account_id, get_region
-from ministack.services import cloudwatch_logs, ec2, iam, kms, lambda_svc, s3, stepfunctions
-from ministack.services.cloudformation import _stacks
-
 from tritonstack.cloudformation.limits import allowed
 from tritonstack_local.emulator.cloudformation.provisioning import complete
 from tritonstack_local.emulator.iam.authorization import (
@@ -31,6 +26,17 @@ from tritonstack_local.emulator.iam.authorization import (
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.principals import register_session, role_record
 from tritonstack_local.emulator.iam.request import ServiceRequest
+from tritonstack_local.emulator.ministack_adapter import (
+    cloudformation,
+    ec2,
+    iam,
+    kms,
+    lambda_functions,
+    logs,
+    s3,
+    stepfunctions,
+)
+from tritonstack_local.emulator.ministack_adapter.core import get_account_id, get_region
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import as_response, role_trusts
 
@@ -75,10 +81,10 @@ def _arn(record: Mapping[str, Any] | None, member: str = "Arn") -> str | None:
 
 # In the stores of MiniStack and of our services; Application Auto Scaling and SageMaker put theirs in.
 names: dict[str, Callable[..., str | None]] = {
-    "stack": lambda name: _arn(_stacks.get(name), "StackId"),
+    "stack": lambda name: _arn(cloudformation.stacks_by_name().get(name), "StackId"),
     "role": lambda name: _arn(role_record(name)),
-    "user": lambda name: _arn(iam._users.get(name)),
-    "key": lambda alias: _arn(kms._resolve_key(alias)),
+    "user": lambda name: _arn(iam.users().get(name)),
+    "key": lambda alias: _arn(kms.resolve_key(alias)),
 }
 """``needs.Names``."""
 
@@ -110,7 +116,7 @@ def log_needs(group: str, stream: str) -> tuple[Need, ...]:
     """Needs of writing a new stream; of the group, too, where it is not there."""
     arn = arn_of("logs", f"log-group:{group}")
     new = Need(action="logs:CreateLogGroup", resource=f"{arn}:log-stream:")
-    made = () if group in cloudwatch_logs._log_groups else (new,)
+    made = () if group in logs.log_groups() else (new,)
     written = (f"logs:{action}" for action in ("CreateLogStream", "PutLogEvents"))
     return (*made, *(Need(action=action, resource=f"{arn}:log-stream:{stream}") for action in written))
 
@@ -157,7 +163,7 @@ def job_network_refusal(role_arn: str, vpc: Mapping[str, Any], *, kind: Literal[
 
 def vpc_of(subnets: Sequence[str]) -> str | None:
     """The VPC of subnets, which requests of a machine in them come from; None for none."""
-    found = ec2._subnets.get(subnets[0]) if subnets else None
+    found = ec2.subnets().get(subnets[0]) if subnets else None
     return str(found["VpcId"]) if found else None
 
 
@@ -177,12 +183,12 @@ def needs_of_encryption(request: ServiceRequest) -> tuple[Need, ...]:
     bucket, key = str(asked.get("Bucket", "")), str(asked.get("Key", ""))
     if request.operation in ("PutObject", "CreateMultipartUpload", "CopyObject"):
         given = asked.get("SSEKMSKeyId") if asked.get("ServerSideEncryption", "aws:kms").startswith("aws:kms") else ""
-        used = s3._bucket_default_sse_headers(bucket).get(_KEY_HEADER, "") if given is None else given
+        used = s3.bucket_default_sse_headers(bucket).get(_KEY_HEADER, "") if given is None else given
         found.append(("GenerateDataKey", used, bucket, key))
     elif request.operation == "GetObject":
         found.append(("Decrypt", _key_of(bucket, key), bucket, key))
     elif request.operation in ("UploadPart", "UploadPartCopy", "CompleteMultipartUpload"):
-        upload = s3._multipart_uploads.get(asked.get("UploadId"), {})
+        upload = s3.multipart_uploads().get(asked.get("UploadId"), {})
         found.append(("Decrypt", upload.get("preserved_headers", {}).get(_KEY_HEADER, ""), bucket, key))
     if copied := asked.get("CopySource"):
         bucket, _, key = urllib.parse.unquote(copied.removeprefix("/").partition("?versionId=")[0]).partition("/")
@@ -205,7 +211,7 @@ def check_key_states(needs: Iterable[Need]) -> None:
     "How do I troubleshoot the KMS.DisabledException … from Amazon S3": the code is KMS's with the prefix ``KMS.``.
     """
     for need in needs:
-        record = kms._resolve_key(need.resource)
+        record = kms.resolve_key(need.resource)
         code, sentence = _UNUSABLE.get(record["KeyState"] if record else "", ("", ""))
         if code:
             raise RefusedError(f"KMS.{code}", f"{need.resource} {sentence}", source="S3, from KMS", status=400)
@@ -219,7 +225,7 @@ def check_bucket_owner(request: ServiceRequest) -> None:
     asked = request.parameters
     source = urllib.parse.unquote(str(asked.get("CopySource", ""))).removeprefix("/").partition("/")[0]
     for member, bucket in (("ExpectedBucketOwner", asked.get("Bucket")), ("ExpectedSourceBucketOwner", source)):
-        owner = s3._bucket_owner_account(bucket) if request.service == "s3" and member in asked else None
+        owner = s3.bucket_owner_account(bucket) if request.service == "s3" and member in asked else None
         if owner is not None and owner != asked[member]:
             raise RefusedError("AccessDenied", "Access Denied", source="S3, bucket owner condition", status=403)
 
@@ -233,20 +239,20 @@ def object_needs(operation: str, bucket: str, key: str) -> tuple[Need, ...]:
 
 def _key_of(bucket: str, key: str) -> str:
     """The key that an object was written under; empty for none."""
-    written = s3._buckets.get(bucket, {}).get("objects", {}).get(key, {})
+    written = s3.object_record(bucket, key) or {}
     return str(written.get("preserved_headers", {}).get(_KEY_HEADER, ""))
 
 
 def key_arn(name: str) -> str:
     """The ARN of a KMS key by its ARN, its id or an alias."""
-    record = kms._resolve_key(name)
+    record = kms.resolve_key(name)
     return str(record["Arn"]) if record else name if name.startswith("arn:") else arn_of("kms", f"key/{name}")
 
 
 def _key_needs(action: str, name: str, bucket: str, key: str, *, region: str) -> tuple[Need, ...]:
     if not name or ":key/" not in (arn := key_arn(name)):
         return ()
-    whole = "<BucketKeyEnabled>true" in s3._bucket_encryption.get(bucket, "")
+    whole = "<BucketKeyEnabled>true" in s3.bucket_encryption().get(bucket, "")
     context = {
         "aws:ViaAWSService": "true",
         "kms:CallerAccount": get_account_id(),
@@ -270,10 +276,9 @@ _CHECKED = ("FunctionName", "Role", "VpcConfig")
 
 def install_roles() -> None:
     """Have MiniStack's functions and state machines act with their roles. Once a process."""
-    theirs, create, update = (
-        lambda_runtime.execution_credentials, lambda_svc._create_function, lambda_svc._update_config
-    )  # fmt: skip
-    emit, configure = lambda_svc._emit_lambda_logs, lambda_svc._put_event_invoke_config
+    theirs = lambda_functions.execution_credentials.current
+    create, update = lambda_functions.create_function.current, lambda_functions.update_config.current
+    emit, configure = lambda_functions.emit_lambda_logs.current, lambda_functions.put_event_invoke_config.current
 
     def credentials(config: dict[str, Any]) -> dict[str, str]:
         given: dict[str, str] = theirs(config)
@@ -285,17 +290,17 @@ def install_roles() -> None:
         return create(request)
 
     def updated(name: str, request: dict[str, Any]) -> Any:
-        before = (lambda_svc._functions.get(name) or {}).get("config", {})
+        before = (lambda_functions.functions().get(name) or {}).get("config", {})
         if before:
             _check_function({**{member: before.get(member) for member in _CHECKED}, **request})
         if request.get("Role", before.get("Role")) != before.get("Role"):
-            lambda_svc.invalidate_worker(name)  # a warm worker has the former role's session
+            lambda_functions.invalidate_worker(name)  # a warm worker has the former role's session
         return update(name, request)
 
     def logged(function: dict[str, Any], request_id: str, *rest: Any, **more: Any) -> None:
         config = function.get("config") or function
         named = (config.get("LoggingConfig") or {}).get("LogGroup")
-        if named and named not in cloudwatch_logs._log_groups and not enforced():
+        if named and named not in logs.log_groups() and not enforced():
             return  # the stack that made it has deleted it, and could not make it again
         group = named or f"/aws/lambda/{config['FunctionName']}"
         if refusal_of(_session(config), log_needs(group, request_id), by=f"lambda: log of {group}") is None:
@@ -303,15 +308,17 @@ def install_roles() -> None:
 
     def configured(name: str, qualifier: str | None, request: dict[str, Any]) -> Any:
         for target in [each.get("Destination", "") for each in (request.get("DestinationConfig") or {}).values()]:
-            config, service = (lambda_svc._functions.get(name) or {}).get("config"), target.split(":")[2:3]
+            config, service = (lambda_functions.functions().get(name) or {}).get("config"), target.split(":")[2:3]
             if config and service and (action := _DESTINATIONS.get(service[0])):
                 needs = [Need(action=action, resource=target)]
                 _check_needs(_session(config), needs, on=service[0].upper(), by=f"lambda: destination of {name}")
         return configure(name, qualifier, request)
 
-    lambda_runtime.execution_credentials = lambda_svc.execution_credentials = credentials
-    lambda_svc._create_function, lambda_svc._update_config = as_response(created), as_response(updated)
-    lambda_svc._emit_lambda_logs, lambda_svc._put_event_invoke_config = logged, as_response(configured)
+    lambda_functions.execution_credentials.replace(credentials)
+    lambda_functions.create_function.replace(as_response(created))
+    lambda_functions.update_config.replace(as_response(updated))
+    lambda_functions.emit_lambda_logs.replace(logged)
+    lambda_functions.put_event_invoke_config.replace(as_response(configured))
     complete("AWS::Lambda::Function", check=_check_function, apply=lambda *_: None)
     _install_state_machines()
 
@@ -363,17 +370,16 @@ def _install_state_machines() -> None:
 
     The error of such a task: awslabs/aws-deployment-framework, issue 460.
     """
-    run, call, create = (
-        stepfunctions._run_execution, stepfunctions._call_lambda, stepfunctions._create_state_machine
-    )  # fmt: skip
+    run, call = stepfunctions.run_execution.current, stepfunctions.call_lambda.current
+    create = stepfunctions.create_state_machine.current
 
     def running(execution: str) -> None:
         _execution.set(execution)
         run(execution)
 
     def called(function: str, event: Any) -> Any:
-        execution = stepfunctions._executions.get(_execution.get()) or {}
-        machine = stepfunctions._state_machines.get(execution.get("stateMachineArn"))
+        execution = stepfunctions.executions().get(_execution.get()) or {}
+        machine = stepfunctions.state_machines().get(execution.get("stateMachineArn"))
         if machine is not None:
             arn = function if function.startswith("arn:") else arn_of("lambda", f"function:{function}")
             caller = role_principal(machine["roleArn"], execution["name"][:64])
@@ -381,15 +387,16 @@ def _install_state_machines() -> None:
             refused = refusal_of(caller, [need], by=f"states: execution {execution['name']}")
             if refused is not None:
                 details = "(Service: AWSLambda; Status Code: 403; Error Code: AccessDeniedException)"
-                raise stepfunctions._ExecutionError("Lambda.AWSLambdaException", f"{refused.sentence} {details}")
+                raise stepfunctions.execution_error("Lambda.AWSLambdaException", f"{refused.sentence} {details}")
         return call(function, event)
 
     def created(request: dict[str, Any]) -> Any:
         _check_machine({name[:1].upper() + name[1:]: value for name, value in request.items()})
         return create(request)
 
-    stepfunctions._run_execution, stepfunctions._call_lambda = running, called
-    stepfunctions._create_state_machine = as_response(created)
+    stepfunctions.run_execution.replace(running)
+    stepfunctions.call_lambda.replace(called)
+    stepfunctions.create_state_machine.replace(as_response(created))
     complete("AWS::StepFunctions::StateMachine", check=_check_machine, apply=lambda *_: None)
 
 

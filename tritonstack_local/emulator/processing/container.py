@@ -19,12 +19,12 @@ from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
-from ministack.core.responses import get_region
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.container.isolation import Enclosure
 from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.ministack_adapter.core import get_region
 from tritonstack_local.emulator.request_validation import CREDENTIALS, client
 from tritonstack_local.emulator.sagemaker.records import Kind, Record, check_execution_role, refused
 from tritonstack_local.trtexec.launchers import gpu_of, known_instance_types

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ministack.core.concurrency import spawn_background
-
 from tritonstack import aws_names
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
@@ -24,6 +22,7 @@ from tritonstack_local.emulator.iam.service_calls import (
     refusal_of,
     vpc_of,
 )
+from tritonstack_local.emulator.ministack_adapter.core import spawn_background
 from tritonstack_local.emulator.processing.container import (
     PROCESSING_JOB,
     Container,

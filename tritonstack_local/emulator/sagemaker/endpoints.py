@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from ministack.core.responses import request_scope
-
 from tritonstack_local import REGION
 from tritonstack_local.emulator.cloudwatch.alarm_evaluator import find
+from tritonstack_local.emulator.ministack_adapter.core import request_scope
 from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, guardrails
 from tritonstack_local.emulator.sagemaker.fleets import (
     Instances,

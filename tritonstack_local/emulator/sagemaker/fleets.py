@@ -7,8 +7,6 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ministack.core.responses import get_region
-
 from tritonstack import aws_names
 from tritonstack.naming import endpoint_log_group
 from tritonstack_local import NO_MODEL_DATA
@@ -23,6 +21,7 @@ from tritonstack_local.emulator.iam.service_calls import (
     pull_needs,
     refusal_of,
 )
+from tritonstack_local.emulator.ministack_adapter.core import get_region
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import EXCLUSIONS, Deployment, EndpointRecord, Guardrails
 from tritonstack_local.emulator.sagemaker.records import refused

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
-
+from tritonstack_local.emulator.ministack_adapter.core import account_region_table, get_account_id, get_region
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import role_trusts
 
@@ -64,7 +63,7 @@ class Records(Generic[R]):
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self._stored = AccountRegionScopedDict()
+        self._stored = account_region_table()
 
     def find(self, name: str) -> R | None:
         """The record, or None."""
