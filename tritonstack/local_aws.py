@@ -12,6 +12,9 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.extensions import extensions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from pathlib import Path
+
     import numpy as np
     from botocore.config import Config
 
@@ -62,13 +65,39 @@ class ContainerAnswer:
     peak_bytes: int  # its memory at most: the sum over its processes of the most that each held, resident
 
 
+class LocalAwsPackage(Protocol):
+    """What this package uses of the installed local AWS: the module that its entry point names."""
+
+    def find_local_aws(self) -> RunningLocalAws | None:
+        """The local AWS that runs, or None."""
+        ...
+
+    def require_local_aws(self) -> RunningLocalAws:
+        """The local AWS that runs; raises where there is none."""
+        ...
+
+    def answer_in_container(
+        self,
+        repository: Path,
+        *,
+        model: str,
+        needs: Collection[str],
+        request: Mapping[str, np.ndarray[Any, Any]],
+        loads: tuple[str, ...],
+        work: Path,
+        report: Callable[[str], None],
+    ) -> ContainerAnswer:
+        """Load a model repository in the local Triton, ``loads`` beside the model, and send one request."""
+        ...
+
+
 @cache
-def installed() -> Any | None:
+def installed() -> LocalAwsPackage | None:
     """The installed local AWS, the module ``tritonstack_local.plugin``; None without one."""
     return next(iter(extensions(GROUP).values()), None)
 
 
-def require_package() -> Any:
+def require_package() -> LocalAwsPackage:
     """The installed local AWS. Raises :class:`InputError` without one."""
     package = installed()
     if package is None:
@@ -84,8 +113,7 @@ def require_package() -> Any:
 def find_local_aws() -> RunningLocalAws | None:
     """The local AWS that runs, or None. Raises InputError where the record of it is damaged."""
     package = installed()
-    found: RunningLocalAws | None = None if package is None else package.find_local_aws()
-    return found
+    return None if package is None else package.find_local_aws()
 
 
 def require_local_aws() -> RunningLocalAws:
@@ -95,8 +123,7 @@ def require_local_aws() -> RunningLocalAws:
         InputError: none is installed, none runs, it is still starting, or the record of it is damaged.
         WorkFailedError: a part of it has ended.
     """
-    running: RunningLocalAws = require_package().require_local_aws()
-    return running
+    return require_package().require_local_aws()
 
 
 def is_local(client: Any) -> bool:

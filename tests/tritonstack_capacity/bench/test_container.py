@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.tritonstack_capacity.bench.world import Told, subject
+from tests.tritonstack_local.runtime.fakes import archive, asynchronous, config, stage
 from tritonstack.client.body import Body
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.bench.container import (
@@ -22,6 +24,7 @@ from tritonstack_capacity.bench.container import (
     serving_fleet,
 )
 from tritonstack_capacity.bench.one_model import endpoint_figures
+from tritonstack_local.runtime.app import runtime_status
 
 BODY = Body(content=b"{}", content_type="application/json")
 
@@ -54,6 +57,17 @@ def test_an_archive_has_the_name_that_the_container_gave_it() -> None:
     assert name_hash_of(fleet(1), "bert.0123456789abcdef.tar.gz") == "f" * 32
     with pytest.raises(WorkFailedError, match="has not loaded"):
         name_hash_of(fleet(1), "bert.ffffffffffffffff.tar.gz")
+
+
+@asynchronous
+async def test_status_of_the_local_runtime_has_what_is_read_of_it(tmp_path: Path) -> None:
+    async with stage(tmp_path, config()) as at:
+        at.objects.contents["bert.0123456789abcdef.tar.gz"] = archive()
+        await at.call("bert.0123456789abcdef.tar.gz")
+        found = serving_fleet(runtime_status(at.runtime.reconciler), "e")
+        assert found.keys() >= fleet(1).keys()
+        [loaded] = at.fleet().models.models.values()
+        assert name_hash_of(found, "bert.0123456789abcdef.tar.gz") == loaded.hash
 
 
 def test_ports_are_the_servers_own_unless_its_command_says_others() -> None:

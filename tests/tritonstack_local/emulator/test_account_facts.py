@@ -8,6 +8,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator.running import Emulator
+from tritonstack.preflight.quotas import (
+    ALL_ENDPOINT_INSTANCES,
+    ALL_PROCESSING_INSTANCES,
+    codebuild_quota_name,
+    endpoint_quota_name,
+)
 
 IMAGES = "763104351884"
 REPOSITORY = "sagemaker-tritonserver"
@@ -51,6 +57,15 @@ def test_quotas_have_awss_names_and_come_in_pages(aws: Emulator) -> None:
         "Concurrently running builds for Linux GPU Small environment",
         "Concurrently running builds for Linux/Large environment",
     } <= quotas(aws, "codebuild").keys()
+
+
+def test_quotas_that_preflight_reads_are_there(aws: Emulator) -> None:
+    hosting = {endpoint_quota_name("ml.g4dn.xlarge"), ALL_ENDPOINT_INSTANCES, ALL_PROCESSING_INSTANCES}
+    assert hosting <= quotas(aws, "sagemaker").keys()
+    builds = {
+        codebuild_quota_name(f"BUILD_GENERAL1_{size}", gpu=gpu) for size, gpu in (("SMALL", True), ("LARGE", False))
+    }
+    assert builds <= quotas(aws, "codebuild").keys()
 
 
 def image(aws: Emulator, tag: str, *, account: str = IMAGES, repository: str = REPOSITORY) -> dict[str, Any]:
