@@ -28,11 +28,11 @@ from tritonstack.local_aws import is_local
 from tritonstack.paths import environment_file, project_folder
 from tritonstack.preflight.role import role_policies
 from tritonstack.preflight.runner import run_checks
-from tritonstack.preflight.subject import Outcome, PreflightReport, PreflightResult, Subject, report_of
+from tritonstack.preflight.subject import CheckOutcome, PreflightReport, PreflightResult, Subject, report_of
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack.served import served_by
 
-SHOWN: dict[Outcome, tuple[str, str]] = {
+SHOWN: dict[CheckOutcome, tuple[str, str]] = {
     "passes": ("passes", "green"),
     "fails": ("will fail", "red"),
     "warns": ("look at it", "yellow"),

@@ -18,7 +18,7 @@ from tritonstack.deployed.left import Deployed, deployed_and_left
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack.served import Served
 
-Outcome = Literal["passes", "fails", "warns", "unknown"]
+CheckOutcome = Literal["passes", "fails", "warns", "unknown"]
 """``passes``: a deployment finds what it needs; ``fails``: it does not; ``warns``: it does, and leaves something that
 is to be looked at; ``unknown``: AWS did not answer."""
 
@@ -32,7 +32,9 @@ class PreflightResult(_Part):
 
     check: str = Field(description="The check's name.")
     subject: str = Field(description="What was looked at.")
-    outcome: Outcome = Field(description="passes, fails, warns: what a deployment leaves, or unknown: AWS did not say.")
+    outcome: CheckOutcome = Field(
+        description="passes, fails, warns: what a deployment leaves, or unknown: AWS did not say."
+    )
     found: str = Field(description="What AWS says, or why it says nothing.")
     needed: str = Field(description="What a deployment needs.")
     advice: str = Field(description="What to do; empty where it passes.")
@@ -93,7 +95,9 @@ class CheckedItem:
         """AWS did not answer."""
         return self._result("unknown", found, advice, permission)
 
-    def _result(self, outcome: Outcome, found: str, advice: str = "", permission: str | None = None) -> PreflightResult:
+    def _result(
+        self, outcome: CheckOutcome, found: str, advice: str = "", permission: str | None = None
+    ) -> PreflightResult:
         return PreflightResult(
             check=self.check,
             subject=self.subject,

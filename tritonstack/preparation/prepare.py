@@ -37,8 +37,8 @@ from tritonstack.preparation.prepare_plan import (
     Build,
     Copy,
     Failure,
-    Outcome,
     Phase,
+    PreparationOutcome,
     PreparationPlan,
     Prepared,
     PrepareFailedError,
@@ -301,7 +301,7 @@ class Preparation:
             [done] = publish_archives(
                 [archive], bucket=self.bucket, local=self._local, places=self.places, report=report
             )
-            outcome: Outcome = "built" if done.outcome == "published" else "another was first"
+            outcome: PreparationOutcome = "built" if done.outcome == "published" else "another was first"
             seconds = time.monotonic() - started
             self._add(Prepared(name=build.name, place=first, outcome=outcome, seconds=seconds))
             committed = stored_manifest(self.bucket, build.name, first) if others else None

@@ -18,9 +18,9 @@ from tritonstack.preparation.build_order import Order, OrderedArchive
 from tritonstack.preparation.gpu_step import EngineFailedError
 from tritonstack.preparation.stored_archives import stored_archives
 
-Outcome = Literal["there already", "copied", "built", "another was first"]
+PreparationOutcome = Literal["there already", "copied", "built", "another was first"]
 
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+OUTCOMES: tuple[PreparationOutcome, ...] = get_args(PreparationOutcome)
 
 Phase = Literal["order", "copy", "export", "engine", "proof", "commit"]
 
@@ -34,7 +34,7 @@ class Prepared:
 
     name: ArchiveName  # the archive
     place: Place  # of the archive
-    outcome: Outcome  # how it got there
+    outcome: PreparationOutcome  # how it got there
     seconds: float = 0.0  # 0 where nothing was done
     source: Place | None = None  # the place that it was copied from, or None
 

@@ -20,7 +20,7 @@ from tritonstack_local.runtime import errors
 from tritonstack_local.runtime.container import SINGLE_MODEL_LINE, ContainerClient
 from tritonstack_local.runtime.fleet import Fleet, FleetState
 from tritonstack_local.runtime.model_cache import TARGET_MODEL, CachedModel
-from tritonstack_local.runtime.pool import ContainerGoneError, Outcome, UpstreamConnection
+from tritonstack_local.runtime.pool import ContainerGoneError, RequestOutcome, UpstreamConnection
 
 CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"
 TARGET_VARIANT = b"x-amzn-sagemaker-target-variant"
@@ -134,7 +134,7 @@ class _CallAtOnce:
     concurrent: int
     began: float
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: RequestOutcome) -> None:
         """The container answered, or will not: count it, and hand the answer on."""
         ended, fleet = time.monotonic(), self.fleet
         error: InvokeError | None = None
@@ -222,7 +222,7 @@ async def _call(fleet: Fleet, model: CachedModel | None, request: Request, measu
     """Ask the container; ``model`` is None where it serves a single one."""
     client = _client(fleet)
     line = SINGLE_MODEL_LINE if model is None else model.line
-    outcome: Outcome
+    outcome: RequestOutcome
     began = time.monotonic()
     try:
         outcome = await client.invoke(_head(line, request), request.body, seconds=_left(fleet, request))
@@ -233,7 +233,7 @@ async def _call(fleet: Fleet, model: CachedModel | None, request: Request, measu
     return _given(fleet, outcome, model=model)
 
 
-def _given(fleet: Fleet, outcome: Outcome, *, model: CachedModel | None) -> Answer:
+def _given(fleet: Fleet, outcome: RequestOutcome, *, model: CachedModel | None) -> Answer:
     """What the caller gets of how the container's request ended. Raises InvokeError.
 
     On a 507 SageMaker unloads another model (developer guide, mms-container-apis); the caller gets the error too.

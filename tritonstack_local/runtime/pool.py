@@ -19,7 +19,7 @@ class ContainerGoneError(Exception):
     """The container closed the connection before its answer was whole, or takes no connection."""
 
 
-Outcome = Answer | ContainerGoneError | TimeoutError
+RequestOutcome = Answer | ContainerGoneError | TimeoutError
 """How a request to the container ends."""
 
 
@@ -37,7 +37,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: Any = None
         self._parser = httptools.HttpResponseParser(self)
-        self._ended: Callable[[Outcome], None] | None = None
+        self._ended: Callable[[RequestOutcome], None] | None = None
         self._headers: Headers = {}
         self._body: list[bytes] = []
         self.deadline = 0.0
@@ -47,7 +47,7 @@ class UpstreamConnection(asyncio.Protocol):
         """As ``start``, with a future that ends with the answer, ContainerGoneError or TimeoutError."""
         answer: asyncio.Future[Answer] = self._loop.create_future()
 
-        def ended(outcome: Outcome) -> None:
+        def ended(outcome: RequestOutcome) -> None:
             if answer.done():  # its caller went away
                 return
             if isinstance(outcome, Answer):
@@ -58,7 +58,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.start(head, body, seconds=seconds, ended=ended)
         return answer
 
-    def start(self, head: bytes, body: bytes, *, seconds: float, ended: Callable[[Outcome], None]) -> None:
+    def start(self, head: bytes, body: bytes, *, seconds: float, ended: Callable[[RequestOutcome], None]) -> None:
         """Send one request whose head ends with the blank line.
 
         ``ended`` is called once: with the answer, ContainerGoneError, or TimeoutError after ``seconds``. The
@@ -90,7 +90,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.close()
         self._finish(TimeoutError("no answer in time"))
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: RequestOutcome) -> None:
         ended, self._ended = self._ended, None
         if ended is not None:
             ended(outcome)

@@ -58,7 +58,7 @@ def broken_alarm(names: Sequence[str]) -> str | None:
 
 
 Request = dict[str, Any]
-Outcome = Literal["in_service", "shifted", "failed"]
+UpdateOutcome = Literal["in_service", "shifted", "failed"]
 Reported = Literal["ended", "in_progress"]
 """What a deployment is after a report: over, or shifting traffic."""
 _LOOK_SECONDS = 0.2
@@ -224,7 +224,7 @@ class Endpoints:
             self._state.tags.pop(record.arn, None)
 
     def report(
-        self, *, endpoint: str, config: str, outcome: Outcome, reason: str, instances: int = 0
+        self, *, endpoint: str, config: str, outcome: UpdateOutcome, reason: str, instances: int = 0
     ) -> Reported | None:
         """Apply a report of the runtime on a new fleet; None where no deployment awaits it.
 
@@ -243,7 +243,7 @@ class Endpoints:
             self._state.changed.notify_all()
         return next((one for one in outcomes if one is not None), None)
 
-    def _goes_back(self, record: EndpointRecord, outcome: Outcome) -> bool:
+    def _goes_back(self, record: EndpointRecord, outcome: UpdateOutcome) -> bool:
         """Whether the update rolls back silently once the new fleet is up."""
         if outcome != "in_service" or record.status != "Updating" or not self.silently_back(record.name):
             return False
@@ -293,7 +293,7 @@ def _deploys(record: EndpointRecord, endpoint: str, config: str) -> bool:
     )
 
 
-def _apply_report(record: EndpointRecord, outcome: Outcome, *, reason: str, instances: int) -> Reported | None:
+def _apply_report(record: EndpointRecord, outcome: UpdateOutcome, *, reason: str, instances: int) -> Reported | None:
     """Apply the runtime's report on the new fleet of an endpoint."""
     deployment = record.pending
     if deployment is None:
