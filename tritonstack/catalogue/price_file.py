@@ -34,11 +34,11 @@ Time = Annotated[str, StringConstraints(pattern=TIME_PATTERN)]
 Text = Annotated[str, StringConstraints(min_length=1)]
 
 
-class _Part(BaseModel):
+class _PriceFileModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class ListedPrice(_Part):
+class ListedPrice(_PriceFileModel):
     """One instance type's price in one region."""
 
     usd_per_hour: float = Field(gt=0, allow_inf_nan=False, description="Of one instance.")
@@ -52,7 +52,7 @@ class ListedPrice(_Part):
     listed: bool = Field(default=True, description="False: the region's Price List has this type no longer.")
 
 
-class RegionPrices(_Part):
+class RegionPrices(_PriceFileModel):
     """One region's prices, all of one Price List unless they state another."""
 
     published: Time = Field(description="When AWS published the Price List that was read.")
@@ -60,7 +60,7 @@ class RegionPrices(_Part):
     types: dict[TypeName, ListedPrice] = Field(description="Instance type → price.")
 
 
-class PriceFile(_Part):
+class PriceFile(_PriceFileModel):
     """The whole file."""
 
     schema_version: Literal[1] = Field(default=1, description="Of this format.")

@@ -23,11 +23,11 @@ CheckOutcome = Literal["passes", "fails", "warns", "unknown"]
 is to be looked at; ``unknown``: AWS did not answer."""
 
 
-class _Part(BaseModel):
+class _PreflightModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PreflightResult(_Part):
+class PreflightResult(_PreflightModel):
     """One thing that was looked at."""
 
     check: str = Field(description="The check's name.")
@@ -41,7 +41,7 @@ class PreflightResult(_Part):
     permission: str | None = Field(description="The IAM action that is missing; null where none is.")
 
 
-class PreflightReport(_Part):
+class PreflightReport(_PreflightModel):
     """An environment, before it is deployed."""
 
     environment: str = Field(description="Its name.")

@@ -27,11 +27,11 @@ _Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 # Synthesis writes the build set, everything that an endpoint will serve. An order has the same form and only the
 # missing archives, among them those of recorded digests that are served no more.
-class _Part(BaseModel):
+class _BuildSetModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
 
 
-class OrderedArchive(_Part):
+class OrderedArchive(_BuildSetModel):
     """One archive of an order."""
 
     model: _Name  # the archive's name
@@ -46,14 +46,14 @@ class OrderedArchive(_Part):
         return ArchiveName(model=self.model, digest=self.digest)
 
 
-class JobNetwork(_Part):
+class JobNetwork(_BuildSetModel):
     """The part of a VPC that engine jobs of SageMaker join."""
 
     subnet_ids: Annotated[tuple[str, ...], Field(min_length=1)]
     security_group_ids: Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-class Order(_Part):
+class Order(_BuildSetModel):
     """What one endpoint needs."""
 
     schema_: Literal[1] = Field(alias="schema")  # of the document

@@ -26,11 +26,11 @@ from tritonstack.naming import engine_job_prefix, timing_cache_key
 RESULT = "result.json"
 
 
-class _Part(BaseModel):
+class _ResultModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
-class Gpu(_Part):
+class Gpu(_ResultModel):
     """The GPU that built."""
 
     name: str
@@ -38,21 +38,21 @@ class Gpu(_Part):
     driver: str
 
 
-class Trtexec(_Part):
+class Trtexec(_ResultModel):
     """The trtexec that built."""
 
     tensorrt: str
     stand_in: bool
 
 
-class FileRecord(_Part):
+class FileRecord(_ResultModel):
     """A file of the output folder."""
 
     bytes: int = Field(ge=0)
     sha256: str
 
 
-class StepResult(_Part):
+class StepResult(_ResultModel):
     """``result.json`` of a step that built."""
 
     outcome: Literal["built"]

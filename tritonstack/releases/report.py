@@ -15,11 +15,11 @@ from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_p
 from tritonstack.releases.records import READERS, DeployedSet, Record, Writer, uploads_again
 
 
-class _Part(BaseModel):
+class _ReleasesModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ReleaseEntry(_Part):
+class ReleaseEntry(_ReleasesModel):
     """One value of a release record."""
 
     digest: str = Field(description="Of the inputs; part of the archive's name.")
@@ -34,7 +34,7 @@ class ReleaseEntry(_Part):
     archive: bool = Field(description="Whether its archive lies under the endpoint's platform of now.")
 
 
-class ModelReleases(_Part):
+class ModelReleases(_ReleasesModel):
     """A model of an endpoint."""
 
     model: str = Field(description="The model's name.")
@@ -49,7 +49,7 @@ class ModelReleases(_Part):
     releases: tuple[ReleaseEntry, ...] = Field(description="Newest first; Systems Manager keeps the last 100.")
 
 
-class EndpointReleases(_Part):
+class EndpointReleases(_ReleasesModel):
     """An endpoint."""
 
     endpoint: str = Field(description="Its name in the environment.")
@@ -58,7 +58,7 @@ class EndpointReleases(_Part):
     models: tuple[ModelReleases, ...] = Field(description="By name.")
 
 
-class ReleasesReport(_Part):
+class ReleasesReport(_ReleasesModel):
     """An environment."""
 
     environment: str = Field(description="Its name.")

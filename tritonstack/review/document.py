@@ -19,14 +19,14 @@ ACCEPTED = " — accepted: "
 """In the wildcards of a permission, before the reason that accepts one."""
 
 
-class Part(BaseModel):
-    """A part of the document."""
+class _ReviewModel(BaseModel):
+    """Part of the document; unknown fields are ignored."""
 
     # A later form of the same version adds fields: a reader of this one passes over them.
     model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
 
 
-class BaseEntry(Part):
+class BaseEntry(_ReviewModel):
     """What the change is compared with."""
 
     ref: str = Field(description="Branch, tag or commit.")
@@ -34,7 +34,7 @@ class BaseEntry(Part):
     chosen: bool = Field(description="Whether it was named; if not, it is the default.")
 
 
-class PhraseEntry(Part):
+class PhraseEntry(_ReviewModel):
     """One part of a verdict."""
 
     level: Level = Field(description="How closely to look at it.")
@@ -46,7 +46,7 @@ def closest(phrases: Iterable[PhraseEntry]) -> Level:
     return max((each.level for each in phrases), key=list(Level).index, default=Level.NOTHING)
 
 
-class PropertyEntry(Part):
+class PropertyEntry(_ReviewModel):
     """One property, as deep in as the values differ."""
 
     name: str = Field(description="ProductionVariants[0].InstanceType.")
@@ -59,7 +59,7 @@ class PropertyEntry(Part):
     certain: bool = Field(description="Whether the value moves; if not, that is known only when deployed.")
 
 
-class ResourceEntry(Part):
+class ResourceEntry(_ReviewModel):
     """One resource that changes."""
 
     stack: str = Field(description="Its stack's name in the environment.")
@@ -78,7 +78,7 @@ class ResourceEntry(Part):
     )
 
 
-class SettingEntry(Part):
+class SettingEntry(_ReviewModel):
     """A setting that changes."""
 
     file: str = Field(description="environments/prod.yaml.")
@@ -92,7 +92,7 @@ class SettingEntry(Part):
     together: tuple[str, ...] = Field(description="Settings that it is valid only with: the effect is that of all.")
 
 
-class TrafficEntry(Part):
+class TrafficEntry(_ReviewModel):
     """What happens to the traffic of an endpoint."""
 
     stack: str = Field(description="Its stack's name in the environment.")
@@ -103,7 +103,7 @@ class TrafficEntry(Part):
     sentences: tuple[str, ...] = Field(description="What happens.")
 
 
-class FilesEntry(Part):
+class FilesEntry(_ReviewModel):
     """The files of an asset that change."""
 
     path: str = Field(description="The asset's construct path.")
@@ -114,14 +114,14 @@ class FilesEntry(Part):
     users: tuple[str, ...] = Field(description="Logical ids of the resources that use it.")
 
 
-class DocumentEntry(Part):
+class DocumentEntry(_ReviewModel):
     """A small document, such as an endpoint's release set."""
 
     path: str = Field(description="Its construct path.")
     members: tuple[PropertyEntry, ...] = Field(description="What changes in it.")
 
 
-class StackEntry(Part):
+class StackEntry(_ReviewModel):
     """What changes in a stack besides its resources."""
 
     name: str = Field(description="Its name in the environment.")
@@ -141,7 +141,7 @@ class StackEntry(Part):
 FindingKind = Literal["new", "gone", "accepted", "no longer accepted"]
 
 
-class FindingEntry(Part):
+class FindingEntry(_ReviewModel):
     """A policy finding."""
 
     change: FindingKind = Field(description="What happens to it.")
@@ -152,7 +152,7 @@ class FindingEntry(Part):
     description: str = Field(description="The rule's own, of an open one.")
 
 
-class PermissionEntry(Part):
+class PermissionEntry(_ReviewModel):
     """What is allowed that was not before, or no longer."""
 
     kind: str = Field(description="wider, narrower or other.")
@@ -171,7 +171,7 @@ class PermissionEntry(Part):
         return any(ACCEPTED not in each for each in self.wildcards)
 
 
-class OpeningEntry(Part):
+class OpeningEntry(_ReviewModel):
     """What opens or closes: a network, data, outbound access of a program."""
 
     kind: str = Field(description="opened, closed or other.")
@@ -181,7 +181,7 @@ class OpeningEntry(Part):
     logical_id: str = Field(description="Of the resource that causes it.")
 
 
-class ModelEntry(Part):
+class ModelEntry(_ReviewModel):
     """A model of an endpoint."""
 
     kind: str = Field(
@@ -196,7 +196,7 @@ class ModelEntry(Part):
     sentence: str = Field(description="All of it in words.")
 
 
-class EngineEntry(Part):
+class EngineEntry(_ReviewModel):
     """A TensorRT engine that is to be built."""
 
     model: str = Field(description="Of this model.")
@@ -206,7 +206,7 @@ class EngineEntry(Part):
     sentence: str = Field(description="All of it in words.")
 
 
-class AmountEntry(Part):
+class AmountEntry(_ReviewModel):
     """USD an hour."""
 
     usd_per_hour: float | None = Field(description="Null where a part of it is unknown, which is never counted as 0.")
@@ -215,7 +215,7 @@ class AmountEntry(Part):
     text: str = Field(description="In words.")
 
 
-class CostEntry(Part):
+class CostEntry(_ReviewModel):
     """What all endpoints of an environment cost."""
 
     minimum_before: AmountEntry = Field(description="At their fewest instances.")
@@ -225,7 +225,7 @@ class CostEntry(Part):
     sentence: str = Field(description="What changes.")
 
 
-class CostRowEntry(Part):
+class CostRowEntry(_ReviewModel):
     """One row of what an environment costs: an endpoint, or what stands besides the endpoints."""
 
     name: str = Field(description="endpoint prod-digits, NAT gateways.")
@@ -239,7 +239,7 @@ class CostRowEntry(Part):
     changed: bool = Field(description="Whether it comes, goes or costs another amount.")
 
 
-class CostTableEntry(Part):
+class CostTableEntry(_ReviewModel):
     """What all of an environment costs."""
 
     rows: tuple[CostRowEntry, ...] = Field(description="Endpoints, then what stands beside them.")
@@ -255,7 +255,7 @@ class CostTableEntry(Part):
         return any(each.changed for each in self.rows)
 
 
-class EnvironmentEntry(Part):
+class EnvironmentEntry(_ReviewModel):
     """One environment."""
 
     name: str = Field(description="dev; pipeline is the stack of the pipeline over them.")
@@ -289,7 +289,7 @@ class EnvironmentEntry(Part):
         return self.effect is not None or bool(self.settings)
 
 
-class MatchEntry(Part):
+class MatchEntry(_ReviewModel):
     """A word of --fail-on that matches."""
 
     policy: str = Field(description="The word, as it was given.")
@@ -297,7 +297,7 @@ class MatchEntry(Part):
     sentence: str = Field(description="What matches.")
 
 
-class ReviewDocument(Part):
+class ReviewDocument(_ReviewModel):
     """What `tritonstack review --json` writes."""
 
     model_config = ConfigDict(json_schema_extra={"$id": SCHEMA_ID})

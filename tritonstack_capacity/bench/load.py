@@ -158,14 +158,14 @@ class Samples:
         """How many calls have ended."""
         return len(self.ended)
 
-    def part(self, first: int = 0) -> Part:
+    def part(self, first: int = 0) -> RequestTimes:
         """The calls that ended as the ``first``-th and later."""
         due, sent, ended = (np.array(each[first:], dtype=np.float64) for each in (self.due, self.sent, self.ended))
-        return Part(due=due, sent=sent, ended=ended, failed=np.array(self.failed[first:], dtype=bool))
+        return RequestTimes(due=due, sent=sent, ended=ended, failed=np.array(self.failed[first:], dtype=bool))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class RequestTimes:
     """Some calls as arrays of seconds."""
 
     due: Numbers
@@ -173,9 +173,11 @@ class Part:
     ended: Numbers
     failed: Choice
 
-    def where(self, chosen: Choice) -> Part:
+    def where(self, chosen: Choice) -> RequestTimes:
         """Those for which ``chosen`` is true."""
-        return Part(due=self.due[chosen], sent=self.sent[chosen], ended=self.ended[chosen], failed=self.failed[chosen])
+        return RequestTimes(
+            due=self.due[chosen], sent=self.sent[chosen], ended=self.ended[chosen], failed=self.failed[chosen]
+        )
 
     @property
     def latencies_ms(self) -> Numbers:

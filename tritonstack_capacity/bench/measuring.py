@@ -22,9 +22,9 @@ from tritonstack_capacity.bench.load import (
     Load,
     Numbers,
     OpenLoop,
-    Part,
     Phase,
     Rate,
+    RequestTimes,
     Users,
     due_times,
     steps,
@@ -104,7 +104,12 @@ def percentiles(values: Numbers, shares: tuple[float, ...] = SHARES) -> dict[str
 
 
 def figures(
-    part: Part, *, begin: float, end: float, shares: tuple[float, ...] = SHARES, by: Literal["due", "ended"] = "due"
+    part: RequestTimes,
+    *,
+    begin: float,
+    end: float,
+    shares: tuple[float, ...] = SHARES,
+    by: Literal["due", "ended"] = "due",
 ) -> FiguresPart:
     """The figures of a time (seconds of the calls' clock).
 
@@ -336,7 +341,9 @@ class Measuring:
         opened.start()
         return opened
 
-    def _figures(self, part: Part, times: Sequence[float], *, by: Literal["due", "ended"] = "due") -> FiguresPart:
+    def _figures(
+        self, part: RequestTimes, times: Sequence[float], *, by: Literal["due", "ended"] = "due"
+    ) -> FiguresPart:
         begin, end = times
         return figures(part, begin=begin, end=end, shares=self._shares, by=by)
 

@@ -18,9 +18,9 @@ from tritonstack_capacity.bench.load import (
     Budget,
     ClosedLoop,
     OpenLoop,
-    Part,
     Phase,
     Rate,
+    RequestTimes,
     Samples,
     Users,
     due_times,
@@ -240,7 +240,7 @@ def opened(
 
 
 def latencies(samples: Samples) -> list[float]:
-    part: Part = samples.part(0)
+    part: RequestTimes = samples.part(0)
     return [round(float(value), 3) for value in sorted(part.ended - part.due)]
 
 
