@@ -37,7 +37,7 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 ImageEncoding = Literal["png-bytes", "file-bytes", "pixels"]
 TextEncoding = Literal["utf8", "tokens"]
-Kind = Literal["image", "text"]
+InputKind = Literal["image", "text"]
 
 _Tensor = Annotated[str, Field(min_length=1)]
 _Side = Annotated[int, Field(ge=1, le=16384)]
@@ -157,14 +157,14 @@ class Adapters(ClosedModel):
     image: ImageAdapter | None = Field(None, description="For image files.")
     text: TextAdapter | None = Field(None, description="For text files.")
 
-    def of(self, kind: Kind) -> Adapter | None:
+    def of(self, kind: InputKind) -> Adapter | None:
         """The adapter for a kind of file."""
         return self.image if kind == "image" else self.text
 
     @property
-    def present(self) -> dict[Kind, Adapter]:
+    def present(self) -> dict[InputKind, Adapter]:
         """Kind of file → its adapter, for those that there are."""
-        both: tuple[Kind, Kind] = ("image", "text")
+        both: tuple[InputKind, InputKind] = ("image", "text")
         return {kind: adapter for kind in both if (adapter := self.of(kind)) is not None}
 
 

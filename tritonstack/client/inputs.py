@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tritonclient.utils import triton_to_np_dtype
 
-from tritonstack.adapters import Kind
+from tritonstack.adapters import InputKind
 from tritonstack.client.body import Array
 from tritonstack.client.manifest import TensorTable, shape_text
 from tritonstack.client.preprocessing import to_arrays
@@ -86,7 +86,7 @@ def _read(file: InputFile, table: TensorTable | None, fetch: Fetch) -> dict[str,
         return inputs_from_json(content, file=str(file.path))
     if suffix in (".npy", ".npz"):
         return _numpy(file, content, table)
-    kind: Kind = "image" if suffix in IMAGE_SUFFIXES else "text"
+    kind: InputKind = "image" if suffix in IMAGE_SUFFIXES else "text"
     try:
         return adapted_inputs(table, **{kind: file.path}, fetch=fetch)
     except InputError as error:
@@ -214,7 +214,7 @@ def adapted_inputs(
         InputError: neither is given, the model has no adapter for it, or it is no valid image or text.
         WorkFailedError: a client file cannot be fetched.
     """
-    sources: dict[Kind, Path | bytes] = {}
+    sources: dict[InputKind, Path | bytes] = {}
     if image is not None:
         sources["image"] = Path(image) if isinstance(image, str) else image
     if text is not None:

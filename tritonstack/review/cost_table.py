@@ -204,7 +204,7 @@ Billed = Mapping[str, Count]
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _BilledRow:
     """A row besides the endpoints: its name, and what resources of its types are billed by."""
 
     name: str
@@ -212,7 +212,7 @@ class _Kind:
     read: Callable[[Resource], Billed]
 
 
-def _line(kind: _Kind, environment: EnvironmentSnapshot, book: PriceBook) -> CostLine | None:
+def _line(kind: _BilledRow, environment: EnvironmentSnapshot, book: PriceBook) -> CostLine | None:
     """The row of one kind; None where the environment has nothing of it."""
     billed = [
         (name, units, stack)
@@ -265,12 +265,12 @@ def _metrics(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 _KINDS = (
-    _Kind("NAT gateways", ("AWS::EC2::NatGateway",), lambda _: {"nat-gateway": 1}),
-    _Kind("public IPv4 addresses", ("AWS::EC2::EIP",), lambda _: {"public-ipv4": 1}),
-    _Kind("interface VPC endpoints, by zone", ("AWS::EC2::VPCEndpoint",), _vpc_endpoint),
-    _Kind("KMS keys", ("AWS::KMS::Key",), lambda _: {"kms-key": 1}),
-    _Kind("CloudWatch alarms, by metric", (_ALARM, _COMPOSITE_ALARM, _SCALING_POLICY), _alarm),
-    _Kind("CloudWatch dashboards", ("AWS::CloudWatch::Dashboard",), lambda _: {"dashboard": 1}),
+    _BilledRow("NAT gateways", ("AWS::EC2::NatGateway",), lambda _: {"nat-gateway": 1}),
+    _BilledRow("public IPv4 addresses", ("AWS::EC2::EIP",), lambda _: {"public-ipv4": 1}),
+    _BilledRow("interface VPC endpoints, by zone", ("AWS::EC2::VPCEndpoint",), _vpc_endpoint),
+    _BilledRow("KMS keys", ("AWS::KMS::Key",), lambda _: {"kms-key": 1}),
+    _BilledRow("CloudWatch alarms, by metric", (_ALARM, _COMPOSITE_ALARM, _SCALING_POLICY), _alarm),
+    _BilledRow("CloudWatch dashboards", ("AWS::CloudWatch::Dashboard",), lambda _: {"dashboard": 1}),
 )
 _PRICED = {each for kind in _KINDS for each in kind.types}
 

@@ -18,8 +18,8 @@ from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.records import (
     API,
     MODEL,
-    Kind,
     Record,
+    RecordKind,
     Records,
     check_execution_role,
     refused,
@@ -27,8 +27,8 @@ from tritonstack_local.emulator.sagemaker.records import (
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 
 Request = dict[str, Any]
-GROUP = Kind(noun="ModelPackageGroup", label="model package group", arn_part="model-package-group")
-PACKAGE = Kind(noun="ModelPackage", label="model package", arn_part="model-package")
+GROUP = RecordKind(noun="ModelPackageGroup", label="model package group", arn_part="model-package-group")
+PACKAGE = RecordKind(noun="ModelPackage", label="model package", arn_part="model-package")
 
 
 @dataclass(kw_only=True)
@@ -136,7 +136,7 @@ def _kept(request: Request, *names: str) -> dict[str, Any]:
     return {name: request[name] for name in names if name in request}
 
 
-JOB = Kind(noun="Job", label="inference recommendations job", arn_part="inference-recommendations-job")
+JOB = RecordKind(noun="Job", label="inference recommendations job", arn_part="inference-recommendations-job")
 DEFAULT_SECONDS = 45 * 60.0
 """Of a default job ("within 45 minutes", developer guide: "Amazon SageMaker Inference Recommender")."""
 CONSTRUCTED = "constructed-by-the-local-aws"

@@ -13,7 +13,7 @@ from tritonstack_local.emulator.cloudformation.stack_operations import Cancelled
 from tritonstack_local.emulator.ministack_adapter import cloudformation
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
-from tritonstack_local.emulator.sagemaker.records import ENDPOINT, ENDPOINT_CONFIG, MODEL, Kind, Record, Records
+from tritonstack_local.emulator.sagemaker.records import ENDPOINT, ENDPOINT_CONFIG, MODEL, Record, RecordKind, Records
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 from tritonstack_local.emulator.services import JsonService, call
 
@@ -28,7 +28,7 @@ _OF_UPDATES = ("RetainAllVariantProperties", "ExcludeRetainedVariantProperties",
 class NamedResource:
     """A type whose create and delete are one call each, and of which nothing but tags changes in place."""
 
-    kind: Kind
+    kind: RecordKind
     records: Records[Any]  # those of ``kind``
     service: JsonService
 

@@ -26,7 +26,7 @@ from tritonstack_local.container.isolation import Enclosure
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.ministack_adapter.core import get_region
 from tritonstack_local.emulator.request_validation import CREDENTIALS, client
-from tritonstack_local.emulator.sagemaker.records import Kind, Record, check_execution_role, refused
+from tritonstack_local.emulator.sagemaker.records import Record, RecordKind, check_execution_role, refused
 from tritonstack_local.trtexec.launchers import gpu_of, known_instance_types
 
 
@@ -34,7 +34,7 @@ class JobFailedError(Exception):
     """The text becomes ``FailureReason``; it begins with SageMaker's kind (``ClientError``, ``AlgorithmError``)."""
 
 
-PROCESSING_JOB = Kind(noun="ProcessingJob", label="processing job", arn_part="processing-job")
+PROCESSING_JOB = RecordKind(noun="ProcessingJob", label="processing job", arn_part="processing-job")
 
 DEFAULT_RUNTIME_SECONDS = 86400
 """ProcessingStoppingCondition: a day where the request names no limit (API reference)."""

@@ -22,7 +22,7 @@ def refused(sentence: str, source: str, *, code: str = "ValidationException") ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class RecordKind:
     """A kind of record: its noun in operations, in sentences and in ARNs."""
 
     noun: str
@@ -39,9 +39,9 @@ class Kind:
         return f"arn:aws:sagemaker:{get_region()}:{get_account_id()}:{self.arn_part}/{name.lower()}"
 
 
-MODEL = Kind(noun="Model", label="model", arn_part="model")
-ENDPOINT_CONFIG = Kind(noun="EndpointConfig", label="endpoint configuration", arn_part="endpoint-config")
-ENDPOINT = Kind(noun="Endpoint", label="endpoint", arn_part="endpoint")
+MODEL = RecordKind(noun="Model", label="model", arn_part="model")
+ENDPOINT_CONFIG = RecordKind(noun="EndpointConfig", label="endpoint configuration", arn_part="endpoint-config")
+ENDPOINT = RecordKind(noun="Endpoint", label="endpoint", arn_part="endpoint")
 
 
 @dataclass(kw_only=True)
@@ -61,7 +61,7 @@ R = TypeVar("R", bound=Record)
 class Records(Generic[R]):
     """All records of one kind. Methods see the request's account and region, but for ``everywhere``."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: RecordKind) -> None:
         self.kind = kind
         self._stored = account_region_table()
 

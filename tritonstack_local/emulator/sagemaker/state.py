@@ -14,8 +14,8 @@ from tritonstack_local.emulator.sagemaker.records import (
     ENDPOINT,
     ENDPOINT_CONFIG,
     MODEL,
-    Kind,
     Record,
+    RecordKind,
     Records,
     refused,
 )
@@ -49,7 +49,7 @@ _PAGE = 10
 """ListEndpoints: "This value defaults to 10" (API reference); the others name no default."""
 
 
-def listing(kind: Kind, records: Iterable[Record], request: Request) -> dict[str, Any]:
+def listing(kind: RecordKind, records: Iterable[Record], request: Request) -> dict[str, Any]:
     """One page of records, the newest first.
 
     A page's token holds the place of its last record in the order, so that records which come or go between two
@@ -83,7 +83,7 @@ def _place(record: Record) -> tuple[float, str]:
     return (record.created, record.name.lower())
 
 
-def _summary(kind: Kind, record: Record) -> dict[str, Any]:
+def _summary(kind: RecordKind, record: Record) -> dict[str, Any]:
     summary = {kind.name_member: record.name, f"{kind.noun}Arn": record.arn, "CreationTime": record.created}
     if isinstance(record, EndpointRecord):
         summary |= {"LastModifiedTime": record.modified, "EndpointStatus": record.status}
