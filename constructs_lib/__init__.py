@@ -15,18 +15,20 @@ if TYPE_CHECKING:
     from constructs_lib.multi_model_endpoint import MultiModelEndpoint
     from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
     from tritonstack.config import ContainerSettings, Rollout, Scaling, Timeouts
+    from tritonstack.naming import EndpointReference
 
 __all__ = [
-    "CallableEndpoint", "ContainerSettings", "Endpoint", "ExecutionRole", "Fleet", "JoinedNetwork",
-    "MultiModelData", "MultiModelEndpoint", "OwnBucket", "ProductionVariant", "Rollout", "Scaling",
+    "CallableEndpoint", "ContainerSettings", "Endpoint", "EndpointReference", "ExecutionRole", "Fleet",
+    "JoinedNetwork", "MultiModelData", "MultiModelEndpoint", "OwnBucket", "ProductionVariant", "Rollout", "Scaling",
     "SingleModelData", "Timeouts", "TritonImage", "TritonModel",
 ]  # fmt: skip
 _MODULES = {  # all others are settings
-    "artifact_bucket": {"OwnBucket"},
-    "endpoint": {"CallableEndpoint", "Endpoint", "Fleet", "ProductionVariant"},
-    "joined_network": {"JoinedNetwork"},
-    "multi_model_endpoint": {"MultiModelEndpoint"},
-    "triton_model": {"ExecutionRole", "MultiModelData", "SingleModelData", "TritonImage", "TritonModel"},
+    "constructs_lib.artifact_bucket": {"OwnBucket"},
+    "constructs_lib.endpoint": {"CallableEndpoint", "Endpoint", "Fleet", "ProductionVariant"},
+    "constructs_lib.joined_network": {"JoinedNetwork"},
+    "constructs_lib.multi_model_endpoint": {"MultiModelEndpoint"},
+    "tritonstack.naming": {"EndpointReference"},
+    "constructs_lib.triton_model": {"ExecutionRole", "MultiModelData", "SingleModelData", "TritonImage", "TritonModel"},
 }
 
 
@@ -34,7 +36,7 @@ def __getattr__(name: str) -> object:
     """A public name, from its module."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = next((f"{__name__}.{each}" for each, names in _MODULES.items() if name in names), "tritonstack.config")
+    module = next((each for each, names in _MODULES.items() if name in names), "tritonstack.config")
     return getattr(import_module(module), name)
 
 

@@ -13,7 +13,7 @@ from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference, allow_key_through_s3, allow_listing
 from constructs_lib.endpoint import Endpoint
 from constructs_lib.handler_function import HandlerFunction, text_asset
-from constructs_lib.permission import allow, allow_metrics, arn
+from constructs_lib.permission import allow, allow_metrics, parameter_arn
 from constructs_lib.triton_model import MultiModelData, TritonImage
 from tritonstack import naming
 from tritonstack.config.endpoint import VerificationSettings
@@ -21,9 +21,6 @@ from tritonstack.config.endpoint import VerificationSettings
 RELEASE_SET_SCHEMA = 1
 """It rises when an older function could no longer read a set: to undo an update, CloudFormation puts the old function
 back before it calls that function with the new set. Members that older ones ignore (``commits``) do not count."""
-REMOVED = "_removed"
-"""Folder of the records that the function may have to restore; no endpoint's name begins with ``_``."""
-"""An ending of its own, so that a permission can name release sets in the staging bucket and nothing else there."""
 
 
 class Activation(Construct):
@@ -34,6 +31,8 @@ class Activation(Construct):
     itself; there is no framework between them.
 
     Attributes:
+        endpoint: the endpoint, as given.
+        platform: of its archives.
         release_set: the file that names every model's digest.
         archives: the custom resource that the endpoint waits for.
         records: the custom resource that waits for the endpoint.
@@ -44,10 +43,9 @@ class Activation(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        environment: str,
-        endpoint: str,
+        endpoint: naming.EndpointReference,
+        platform: naming.Platform,
         artifacts: ArtifactBucketReference,
-        archive_prefix: str,
         release_set: Mapping[str, str],
         around: IConstruct,
         commits: Mapping[str, str],
@@ -56,19 +54,18 @@ class Activation(Construct):
         """Make both custom resources.
 
         Args:
-            endpoint: the endpoint's name in its environment.
-            archive_prefix: the platform prefix of the archives, with its trailing slash.
+            endpoint: the endpoint, by its environment's name and its own name there.
+            platform: of the archives.
             release_set: model name → digest, 16 hexadecimal digits.
             around: the endpoint, which is made to wait for the archives.
             commits: model name → the commit that its inputs come from, for the release records.
             tags: of the release records; CloudFormation's tags reach no parameter that a function writes.
         """
         super().__init__(scope, construct_id)
-        record_path = naming.release_parameter(environment=environment, endpoint=endpoint, model="")
-        platform = archive_prefix.rstrip("/").rpartition("/")[2]
+        self.endpoint, self.platform = endpoint, platform
         document = {
             "schema": RELEASE_SET_SCHEMA,
-            "platform": platform,
+            "platform": str(platform),
             "models": dict(release_set),
             "commits": dict(commits),
         }
@@ -76,17 +73,17 @@ class Activation(Construct):
         self.artifacts = artifacts
         asset = self.release_set = text_asset(self, "ReleaseSet", text, suffix=naming.RELEASE_SET_SUFFIX)
         self.function = HandlerFunction(
-            self, "Handler", handler="activation", description=f"Writes the release records of {environment}/{endpoint}"
+            self, "Handler", handler="activation", description=f"Writes the release records of {endpoint}"
         )
-        self._allow_reading(asset, artifacts=artifacts, endpoint=endpoint)
-        self._allow_records(record_path)
+        self._allow_reading(asset, artifacts=artifacts)
+        self._allow_records()
         self.function.allow_seeing_operations()
         properties = {
             "ReleaseSetBucket": asset.s3_bucket_name,
             "ReleaseSetKey": asset.s3_object_key,
             "ArchiveBucket": artifacts.bucket_name,
-            "ArchivePrefix": archive_prefix,
-            "RecordPath": record_path,
+            "ArchivePrefix": naming.platform_prefix(endpoint=endpoint.endpoint, platform=platform),
+            "RecordPath": endpoint.records,
         }
         self.archives = self.function.custom_resource(
             self, "Archives", resource_type=naming.PUBLISHED_TYPE, properties=properties
@@ -98,7 +95,7 @@ class Activation(Construct):
         around.node.add_dependency(self.archives)
         self.records.node.add_dependency(around)
 
-    def _allow_reading(self, asset: s3_assets.Asset, *, artifacts: ArtifactBucketReference, endpoint: str) -> None:
+    def _allow_reading(self, asset: s3_assets.Asset, *, artifacts: ArtifactBucketReference) -> None:
         sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{asset.s3_bucket_name}/*{naming.RELEASE_SET_SUFFIX}"
         allow(
             self.function.policy,
@@ -109,14 +106,12 @@ class Activation(Construct):
             f"their keys are not known here. Nothing but release sets ends in {naming.RELEASE_SET_SUFFIX}.",
         )
         # Every platform of the endpoint: when a release change is rolled back, the set before lies under another one.
-        prefixes = [naming.archives_prefix(endpoint)]
+        prefixes = [naming.archives_prefix(self.endpoint.endpoint)]
         allow_listing(self.function.policy, "FindArchives", artifacts=artifacts, prefixes=prefixes)
 
-    def _allow_records(self, path: str) -> None:
-        head, _, endpoint = path.strip("/").rpartition("/")
-        folders = [
-            arn(self, "ssm", "parameter", name) for name in (f"{head}/{endpoint}", f"{head}/{REMOVED}/{endpoint}")
-        ]
+    def _allow_records(self) -> None:
+        paths = (self.endpoint.records, self.endpoint.removed_records)
+        folders = [parameter_arn(self, path.rstrip("/")) for path in paths]
         records = [f"{folder}/*" for folder in folders]
         reading = ["ssm:GetParameters", "ssm:GetParameterHistory"]
         writing = ["ssm:PutParameter", "ssm:DeleteParameters", "ssm:AddTagsToResource", "ssm:RemoveTagsFromResource"]
@@ -151,13 +146,13 @@ class Verification(Construct):
         image: TritonImage,
         settings: VerificationSettings,
         activation: Activation,
-        manifest_prefix: str,
     ) -> None:
         """Make the custom resource; the records of ``activation`` wait for it.
 
-        ``image``: what the containers run. ``manifest_prefix``: the platform's, with its trailing slash.
+        ``image``: what the containers run.
         """
         super().__init__(scope, construct_id)
+        manifest_prefix = naming.manifest_prefix(endpoint=activation.endpoint.endpoint, platform=activation.platform)
         self.function = HandlerFunction(
             self,
             "Handler",

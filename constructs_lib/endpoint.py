@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from constructs_lib.permission import arn
+from constructs_lib.permission import arn, parameter_arn
 from constructs_lib.rollout import FleetAlarms, deployment_config, traffic_routing
 from constructs_lib.triton_model import TritonModel
 from tritonstack import aws_names, naming
@@ -20,7 +20,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.config import Rollout, Scaling, Timeouts
 from tritonstack.config.rollout import fleet_limits
 from tritonstack.errors import nearest
-from tritonstack.naming import NAME_PATTERN
+from tritonstack.naming import NAME_PATTERN, EndpointReference
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -47,7 +47,7 @@ class CallableEndpoint(Construct):
         variant_name: str,
         multi_model: bool = True,
         models: Collection[str] | None = None,
-        release_records: str | None = None,
+        reference: EndpointReference | None = None,
     ) -> None:
         """Describe an endpoint of this or of another app, in the account and region of this stack; nothing is made.
 
@@ -57,18 +57,37 @@ class CallableEndpoint(Construct):
                 ``g4dn-xlarge``.
             multi_model: whether a caller picks the model by ``TargetModel``. Default: True.
             models: the models that grants may name. Default: None, any.
-            release_records: the SSM path of its release records, ``/tritonstack/<environment>/<endpoint>/``: grants
-                then also let callers name models without their archives. Default: None, callers name archives.
-
-        Raises:
-            ValueError: ``release_records`` is no such path.
+            reference: its environment's name and its own name there: grants then also allow reading its release
+                records, so that callers name models without their archives. Default: None, callers name archives.
         """
         super().__init__(scope, construct_id)
         self.endpoint_name = endpoint_name
         self.variant_name = variant_name
         self.multi_model = multi_model
         self.models = None if models is None else frozenset(models)
-        self._records = None if release_records is None else _records_of(release_records)
+        self._reference = reference
+
+    @staticmethod
+    def from_endpoint_name(
+        scope: Construct,
+        construct_id: str,
+        endpoint_name: str,
+        *,
+        variant_name: str,
+        multi_model: bool = True,
+        models: Collection[str] | None = None,
+        reference: EndpointReference | None = None,
+    ) -> CallableEndpoint:
+        """An endpoint that exists already, as the CDK spells an import; the arguments are those of the constructor."""
+        return CallableEndpoint(
+            scope,
+            construct_id,
+            endpoint_name=endpoint_name,
+            variant_name=variant_name,
+            multi_model=multi_model,
+            models=models,
+            reference=reference,
+        )
 
     @property
     def endpoint_arn(self) -> str:
@@ -100,15 +119,14 @@ class CallableEndpoint(Construct):
             resource_arns=[self.endpoint_arn],
             conditions=None if models is None else self._only(models),
         )
-        if self._records is None:
+        if self._reference is None:
             return grant
-        records, mode = self._records
         # Without `models` a wildcard: a model that is added later has its record there, and may be called as well.
-        names = [f"{records}{model}" for model in sorted(set(models or "*"))]
+        names = [f"{self._reference.records}{model}" for model in sorted(set(models or "*"))]
         reading = iam.Grant.add_to_principal(
             grantee=grantee,
             actions=["ssm:GetParameter"],
-            resource_arns=[arn(self, "ssm", "parameter", name.strip("/")) for name in (*names, mode)],
+            resource_arns=[parameter_arn(self, name) for name in (*names, self._reference.outputs)],
         )
         return grant.combine(reading)
 
@@ -176,14 +194,6 @@ class CallableEndpoint(Construct):
             statistic=metric.statistic,
             period=period or cdk.Duration.minutes(1),
         )
-
-
-def _records_of(path: str) -> tuple[str, str]:
-    """The path of release records, and the outputs parameter of the endpoint's stack, which has its mode."""
-    match = re.fullmatch(r"/tritonstack/([a-z0-9-]+)/([a-z0-9-]+)/", path)
-    if match is None:
-        raise ValueError(f"`release_records` is {path!r}; allowed: '/tritonstack/<environment>/<endpoint>/'")
-    return path, naming.outputs_parameter(environment=match[1], stack=naming.serving_part(match[2]))
 
 
 PROVISION_SECONDS = 3600
@@ -262,7 +272,7 @@ class Endpoint(CallableEndpoint):
         rollout: Rollout | None = None,
         endpoint_tags: Mapping[str, str] | None = None,
         models: Collection[str] | None = None,
-        release_records: str | None = None,
+        reference: EndpointReference | None = None,
     ) -> None:
         """Make the endpoint.
 
@@ -274,8 +284,8 @@ class Endpoint(CallableEndpoint):
             rollout: how an update moves the requests to the new fleet; None: all at once, and nothing is watched.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
             models: the models that grants may name. Default: None, any.
-            release_records: the SSM path of its release records, which grants let callers read. Default: None, it has
-                none.
+            reference: its environment's name and its own name there, by which grants let callers read its release
+                records. Default: None, it has none.
         """
         super().__init__(
             scope,
@@ -284,7 +294,7 @@ class Endpoint(CallableEndpoint):
             variant_name=variants[0].name,
             multi_model=variants[0].model.multi_model,
             models=models,
-            release_records=release_records,
+            reference=reference,
         )
         self.variants = tuple(variants)
         timeouts = timeouts or Timeouts()

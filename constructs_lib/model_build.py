@@ -129,7 +129,6 @@ def allow_engine_jobs(policy: iam.Policy, *, environment: str, role_arn: str) ->
     )
 
 
-"""An ending of its own, so that a permission can name build sets in the staging bucket and nothing else there."""
 FINAL_STATUSES = ("SUCCEEDED", "FAILED", "FAULT", "STOPPED", "TIMED_OUT")
 """Statuses that a build ends in (API reference: Build)."""
 WAIT_SECONDS = 12 * 60 * 60
@@ -276,7 +275,9 @@ class BuildWait(Construct):
         condition: the wait condition, which everything that needs the archives must depend on.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, environment: str, endpoint: str, build_set: str) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, endpoint: naming.EndpointReference, build_set: str
+    ) -> None:
         """Make custom resource, handle and condition.
 
         ``build_set``: the document of all that the endpoint serves; the same text for the same set.
@@ -285,7 +286,7 @@ class BuildWait(Construct):
         digits = hashlib.sha256(build_set.encode()).hexdigest()[:12]
         asset = text_asset(self, "BuildSet", build_set, suffix=naming.BUILD_SET_SUFFIX)
         function_arn = read_parameter(
-            self, "FunctionArn", name=naming.builds_parameter(environment=environment, value="function-arn")
+            self, "FunctionArn", name=naming.builds_parameter(environment=endpoint.environment, value="function-arn")
         )
         handle = cdk.CfnWaitConditionHandle(self, f"Handle{digits}")
         # CloudFormation never updates a ServiceToken ("Updates are not supported", template reference of
@@ -302,7 +303,7 @@ class BuildWait(Construct):
                 "BuildSetBucket": asset.s3_bucket_name,
                 "BuildSetKey": asset.s3_object_key,
                 "WaitHandle": handle.ref,
-                "Of": f"{environment}/{endpoint}",
+                "Of": str(endpoint),
             },
         )
         self.condition = cdk.CfnWaitCondition(

@@ -80,7 +80,7 @@ class PipelineAccessStack(cdk.Stack):
         """
         name, scope = self._environment.environment, Construct(self, work.title())
         trusted = self._pipeline.build_role_arn(name, work)
-        account = iam.AccountPrincipal(trusted.split(":")[4])
+        account = iam.AccountPrincipal(self._pipeline.account)
         role = iam.Role(
             scope,
             "Role",

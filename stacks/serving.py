@@ -54,6 +54,7 @@ class ServingStack(cdk.Stack):
         )
         tag_all(self, {naming.ENDPOINT_TAG: endpoint.name})
         name = endpoint.sagemaker_name(environment.environment)
+        reference = naming.EndpointReference(environment=environment.environment, endpoint=endpoint.name)
         prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
         image = self._image(environment, endpoint)
         for number, warning in enumerate(release_warnings(endpoint=endpoint, region=environment.region)):
@@ -84,9 +85,7 @@ class ServingStack(cdk.Stack):
             rollout=endpoint.rollout,
             endpoint_tags=endpoint_tags(endpoint),
             models=release_set,
-            release_records=naming.release_parameter(
-                environment=environment.environment, endpoint=endpoint.name, model=""
-            ),
+            reference=reference,
         )
         if endpoint.data_capture is not None:
             capture_data(
@@ -103,10 +102,9 @@ class ServingStack(cdk.Stack):
         self.activation = Activation(
             self,
             "Activation",
-            environment=environment.environment,
-            endpoint=endpoint.name,
+            endpoint=reference,
+            platform=endpoint.platform,
             artifacts=self.artifacts,
-            archive_prefix=prefix,
             release_set=release_set,
             commits=commits,
             tags=tags,
@@ -119,7 +117,6 @@ class ServingStack(cdk.Stack):
             image=image,
             settings=endpoint.verification,
             activation=self.activation,
-            manifest_prefix=naming.manifest_prefix(endpoint=endpoint.name, platform=endpoint.platform),
         )
         for each in self.endpoint.variants:
             # A single model's archive is looked for when the Model is made; ours is the clearer message.
@@ -127,9 +124,7 @@ class ServingStack(cdk.Stack):
         if build_set is not None:
             from constructs_lib.model_build import BuildWait  # noqa: PLC0415 - most need no such types
 
-            wait = BuildWait(
-                self, "Wait", environment=environment.environment, endpoint=endpoint.name, build_set=build_set
-            )
+            wait = BuildWait(self, "Wait", endpoint=reference, build_set=build_set)
             self.activation.archives.node.add_dependency(wait.condition)
         self._outputs(prefix=prefix)
         self._publish(environment, endpoint, prefix=prefix, builds=build_set is not None)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack import naming
-from tritonstack.naming import NAME_PATTERN, ArchiveName, Platform
+from tritonstack.naming import NAME_PATTERN, ArchiveName, EndpointReference, Platform
 from tritonstack.paths import REPOSITORY
 
 names = st.from_regex(NAME_PATTERN.replace("$", r"\Z"))
@@ -41,6 +41,28 @@ def test_any_text_is_an_archive_s_name_or_is_not(text: str) -> None:
 )  # fmt: skip
 def test_what_is_nearly_an_archive_s_name_is_none(text: str) -> None:
     assert ArchiveName.parse(text) is None
+
+
+def test_keys_and_names_are_read_as_they_were_written() -> None:
+    key = naming.archive_key(endpoint="digits", platform=T4, archive=ARCHIVE)
+    assert naming.stored_archive(key) == ("digits", T4, ARCHIVE)
+    assert naming.stored_archive(f"{key}/more") is naming.stored_archive(key.replace("endpoints", "inputs")) is None
+    assert naming.platform_of_prefix(naming.platform_prefix(endpoint="digits", platform=T4)) == T4
+    cache = naming.timing_cache_key(gpu="T4", tensorrt="10.4.0")
+    assert cache.startswith(naming.timing_caches_prefix(gpu="t4"))
+    assert naming.tensorrt_of_timing_cache(cache) == "10.4.0"
+    record = naming.release_parameter(environment="prod", endpoint="digits", model="bert")
+    assert naming.released_model(record, environment="prod") == ("digits", "bert")
+    assert naming.released_model("/tritonstack/prod/_artifacts/key-arn", environment="prod") is None
+    reference = EndpointReference(environment="prod", endpoint="digits")
+    assert naming.endpoint_of_records(reference.records) == naming.endpoint_of_records(reference.removed_records)
+    assert naming.endpoint_of_records(reference.records) == "digits"
+
+
+@pytest.mark.parametrize("name", ["", "*", "prod/digits", "_removed", "Prod", "digits-"])
+def test_a_reference_to_an_endpoint_takes_names_alone(name: str) -> None:
+    with pytest.raises(ValueError, match="is no name"):
+        EndpointReference(environment="prod", endpoint=name)
 
 
 OWNED = {

@@ -64,6 +64,12 @@ class Platform:
     def __str__(self) -> str:
         return f"{self.release}-{self.gpu}"
 
+    @classmethod
+    def parse(cls, text: str) -> Platform:
+        """The platform that ``24.09-t4`` spells; text without a hyphen is a release, and names no GPU."""
+        release, _, gpu = text.partition("-")
+        return cls(release=release, gpu=gpu)
+
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class ArchiveName:
@@ -73,13 +79,57 @@ class ArchiveName:
     digest: str
 
     def __str__(self) -> str:
-        return f"{self.model}.{self.digest}.tar.gz"
+        return f"{self.stem}.tar.gz"
+
+    @property
+    def stem(self) -> str:
+        """Model and digest, as the names of the archive, its manifest and its client files begin."""
+        return f"{self.model}.{self.digest}"
 
     @classmethod
     def parse(cls, text: str) -> ArchiveName | None:
         """The name that ``text`` spells, or None where it is no archive's name."""
         match = _ARCHIVE.fullmatch(text)
         return cls(model=match["model"], digest=match["digest"]) if match else None
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class EndpointReference:
+    """An endpoint by its environment's name and by its own name there, as settings have both.
+
+    Attributes:
+        environment: the environment's name, ``prod``.
+        endpoint: the endpoint's name in its environment, ``digits``.
+
+    Raises:
+        ValueError: one of them is no name.
+    """
+
+    environment: str
+    endpoint: str
+
+    def __post_init__(self) -> None:
+        for name in (self.environment, self.endpoint):
+            if re.fullmatch(NAME_PATTERN, name) is None:
+                raise ValueError(f"{name!r} is no name: small letters, digits and hyphens, as in an environment file")
+
+    def __str__(self) -> str:
+        return f"{self.environment}/{self.endpoint}"
+
+    @property
+    def records(self) -> str:
+        """The path of its release records in SSM, with a trailing slash."""
+        return release_parameter(environment=self.environment, endpoint=self.endpoint, model="")
+
+    @property
+    def removed_records(self) -> str:
+        """The path of records whose models left the release set, kept for a rollback; no endpoint begins with ``_``."""
+        return f"{parameter_prefix(self.environment)}_removed/{self.endpoint}/"
+
+    @property
+    def outputs(self) -> str:
+        """The SSM parameter with the outputs of its stack, the endpoint's mode among them."""
+        return outputs_parameter(environment=self.environment, stack=serving_part(self.endpoint))
 
 
 def key_prefix(text: str) -> str:
@@ -114,6 +164,19 @@ def archive_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> s
     return f"{platform_prefix(endpoint=endpoint, platform=platform)}{archive}"
 
 
+def stored_archive(key: str) -> tuple[str, Platform, ArchiveName] | None:
+    """Endpoint, platform and archive that ``archive_key`` made a key of; None for a key of another form."""
+    match key.split("/"):
+        case [root, endpoint, platform, name] if f"{root}/" == ARCHIVES and (archive := ArchiveName.parse(name)):
+            return endpoint, Platform.parse(platform), archive
+    return None
+
+
+def platform_of_prefix(prefix: str) -> Platform:
+    """The platform that ``platform_prefix`` made a prefix of."""
+    return Platform.parse(prefix.rstrip("/").rpartition("/")[2])
+
+
 def manifest_prefix(*, endpoint: str, platform: Platform) -> str:
     """Where the manifests of an endpoint's archives for one platform lie, with a trailing slash."""
     return f"{manifests_prefix(endpoint)}{platform}/"
@@ -121,7 +184,12 @@ def manifest_prefix(*, endpoint: str, platform: Platform) -> str:
 
 def manifest_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> str:
     """The key of an archive's manifest, written before the archive."""
-    return f"{manifest_prefix(endpoint=endpoint, platform=platform)}{archive.model}.{archive.digest}.json"
+    return f"{manifest_prefix(endpoint=endpoint, platform=platform)}{archive.stem}.json"
+
+
+def client_files_folder(*, endpoint: str, platform: Platform, archive: ArchiveName) -> str:
+    """Where an archive's client files lie, beside its manifest, without a trailing slash."""
+    return f"{manifest_prefix(endpoint=endpoint, platform=platform)}{archive.stem}"
 
 
 def inputs_key(*, digest: str) -> str:
@@ -168,6 +236,19 @@ def builds_function(environment: str) -> str:
 def release_parameter(*, environment: str, endpoint: str, model: str) -> str:
     """The SSM parameter that records a model's current digest; "": the path of an endpoint's records."""
     return f"{parameter_prefix(environment)}{endpoint}/{model}"
+
+
+def released_model(name: str, *, environment: str) -> tuple[str, str] | None:
+    """Endpoint and model that ``release_parameter`` made a name of; None for another parameter of the environment."""
+    match name.removeprefix(parameter_prefix(environment)).split("/"):
+        case [endpoint, model] if not endpoint.startswith("_"):
+            return endpoint, model
+    return None
+
+
+def endpoint_of_records(path: str) -> str:
+    """The endpoint, in its environment, whose release records lie under a path: ``EndpointReference.records``."""
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def artifact_parameter(*, environment: str, value: str) -> str:
@@ -260,9 +341,19 @@ def captured_prefix(*, endpoint: str) -> str:
     return f"captured/{endpoint}/"
 
 
+def timing_caches_prefix(*, gpu: str) -> str:
+    """Where the timing caches of one GPU model lie, with a trailing slash."""
+    return f"{TIMING_CACHES}{gpu.lower()}/"
+
+
 def timing_cache_key(*, gpu: str, tensorrt: str) -> str:
     """The key of the tactics that TensorRT measured: they are of one GPU model and one TensorRT version."""
-    return f"{TIMING_CACHES}{gpu.lower()}/{tensorrt}/timing.cache"
+    return f"{timing_caches_prefix(gpu=gpu)}{tensorrt}/timing.cache"
+
+
+def tensorrt_of_timing_cache(key: str) -> str:
+    """The TensorRT version in the key of a timing cache."""
+    return key.removeprefix(TIMING_CACHES).split("/")[1]
 
 
 def endpoint_name(*, environment: str, endpoint: str) -> str:

@@ -14,6 +14,7 @@ from constructs_lib.activation import Activation
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from tests.constructs_lib.templates import ACCOUNT, PREFIX, REGION, flat, new_app, of_type, only, properties, statements
 from tests.stacks.environments import DIGITS, SINGLE, serving_template
+from tritonstack.naming import EndpointReference, Platform
 
 SET = {"bert": "0123456789abcdef", "resnet": "fedcba9876543210"}
 COMMITS = {"bert": "1" * 40, "resnet": "uncommitted"}
@@ -26,10 +27,9 @@ def synthesised(folder: Path, release_set: dict[str, str]) -> dict[str, Any]:
     Activation(
         stack,
         "Activation",
-        environment="local",
-        endpoint="digits",
+        endpoint=EndpointReference(environment="local", endpoint="digits"),
+        platform=Platform(release="24.09", gpu="t4"),
         artifacts=ArtifactBucketReference(stack, "Artifacts", environment="local"),
-        archive_prefix=PREFIX,
         release_set=release_set,
         around=endpoint,
         commits=COMMITS,

@@ -13,6 +13,7 @@ from aws_cdk import aws_iam as iam
 import tritonstack.monitoring
 from constructs_lib.endpoint import CallableEndpoint
 from tests.constructs_lib.templates import allowed, new_stack, properties, template_of
+from tritonstack.naming import EndpointReference
 
 
 def imported(stack: cdk.Stack, **changes: Any) -> CallableEndpoint:
@@ -61,7 +62,8 @@ def test_a_string_in_place_of_a_list_is_refused() -> None:
 
 def test_an_imported_endpoint_with_release_records_lets_callers_name_its_models() -> None:
     stack = new_stack()
-    imported(stack, release_records="/tritonstack/prod/digits/").grant_invoke(caller(stack))
+    reference = EndpointReference(environment="prod", endpoint="digits")
+    imported(stack, reference=reference).grant_invoke(caller(stack))
     [_, statement] = allowed(template_of(stack))
     assert statement["Action"] == "ssm:GetParameter"
     read = [str(each).rpartition(":parameter/")[2] for each in statement["Resource"]]
@@ -71,10 +73,16 @@ def test_an_imported_endpoint_with_release_records_lets_callers_name_its_models(
     ]
 
 
-@pytest.mark.parametrize("path", ["", "/tritonstack/prod/digits", "tritonstack/prod/digits/", "/tritonstack/*/digits/"])
-def test_a_path_that_no_release_records_have_is_refused(path: str) -> None:
-    with pytest.raises(ValueError, match="<environment>/<endpoint>"):
-        imported(new_stack(), release_records=path)
+def test_from_endpoint_name_imports_as_the_constructor_does() -> None:
+    reference = EndpointReference(environment="prod", endpoint="digits")
+    given: dict[str, Any] = {"variant_name": "g4dn-xlarge", "models": ["bert"], "reference": reference}
+    templates = []
+    for made in (CallableEndpoint.from_endpoint_name, CallableEndpoint):
+        stack = new_stack()
+        endpoint = made(stack, "Imported", endpoint_name="prod-digits", **given)
+        endpoint.grant_invoke(caller(stack), models=["bert"])
+        templates.append(template_of(stack))
+    assert templates[0] == templates[1]
 
 
 def test_every_documented_metric_has_the_variants_dimensions_and_its_unit() -> None:

@@ -240,14 +240,14 @@ class ManifestReader:
         pages = self._s3().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
         platforms = [common["Prefix"] for page in pages for common in page.get("CommonPrefixes", ())]
         for platform in sorted(platforms, reverse=True):
-            key = f"{platform}{release.model}.{release.digest}.json"
+            folder = f"{platform}{release.archive.stem}"
             try:
-                manifest = parse_json(self._s3().get_object(Bucket=bucket, Key=key)["Body"].read())
+                manifest = parse_json(self._s3().get_object(Bucket=bucket, Key=f"{folder}.json")["Body"].read())
             except ClientError as error:
                 if code_of(error) not in {"NoSuchKey", "404"}:
                     raise
             else:
-                return manifest, bucket, key.removesuffix(".json")
+                return manifest, bucket, folder
         raise KeyError(f"nothing under s3://{bucket}/{prefix}")
 
 

@@ -22,6 +22,7 @@ from tritonstack.naming import (
     outputs_parameter,
     parameter_prefix,
     release_parameter,
+    released_model,
     serving_part,
     stack_path,
 )
@@ -231,9 +232,8 @@ class ReleaseRecords:
             pages = self._ssm().get_paginator("get_parameters_by_path").paginate(Path=prefix, Recursive=True)
             for page in pages:
                 for parameter in page["Parameters"]:
-                    parts = parameter["Name"].removeprefix(prefix).split("/")
-                    if len(parts) == 2 and not parts[0].startswith("_"):
-                        records[parts[0], parts[1]] = parameter["Value"]
+                    if (named := released_model(parameter["Name"], environment=self._environment)) is not None:
+                        records[named] = parameter["Value"]
         except (ClientError, BotoCoreError) as error:
             advice = "\n  do: name the endpoint too (endpoint/model), which needs no permission to list"
             reason = f"the release records under {prefix} cannot be listed: {error}"

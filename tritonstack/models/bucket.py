@@ -17,7 +17,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session, code_of, stack_value
 from tritonstack.errors import WorkFailedError
-from tritonstack.naming import ARCHIVES, ArchiveName, Platform, archive_key, artifact_parameter, manifest_key
+from tritonstack.naming import (
+    ARCHIVES,
+    ArchiveName,
+    Platform,
+    archive_key,
+    artifact_parameter,
+    client_files_folder,
+    manifest_key,
+    stored_archive,
+)
 
 if TYPE_CHECKING:
     from tritonstack.models.manifest import Manifest
@@ -60,8 +69,12 @@ class Place:
         return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=name)
 
     def client_file(self, name: ArchiveName, file: str) -> str:
-        """The key of one of its client files: below the manifest's own key without its suffix."""
-        return f"{self.manifest(name).removesuffix('.json')}/{file}"
+        """The key of one of an archive's client files."""
+        return f"{self.client_folder(name)}/{file}"
+
+    def client_folder(self, name: ArchiveName) -> str:
+        """Where an archive's client files lie, without a trailing slash."""
+        return client_files_folder(endpoint=self.endpoint, platform=self.platform, archive=name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,11 +178,10 @@ class ArtifactBucket:
     def archives(self) -> Iterator[StoredArchive]:
         """Every archive; the GPU of its place is in lower case, as in keys."""
         for row in self.keys(ARCHIVES):
-            parts = str(row["Key"]).split("/")
-            name = ArchiveName.parse(parts[-1])
-            if name is not None and len(parts) == 4:
-                release, _, gpu = parts[2].partition("-")
-                place = Place(endpoint=parts[1], platform=Platform(release=release, gpu=gpu))
+            found = stored_archive(row["Key"])
+            if found is not None:
+                endpoint, platform, name = found
+                place = Place(endpoint=endpoint, platform=platform)
                 yield StoredArchive(name=name, place=place, bytes=row["Size"], modified=row["LastModified"])
 
     def delete(self, keys: list[str]) -> None:

@@ -13,7 +13,7 @@ from rich.table import Table
 from tritonstack.aws_session import Session, parameters_below
 from tritonstack.config import Environment
 from tritonstack.errors import Problem, refuse
-from tritonstack.naming import DIGEST_LENGTH, DIGEST_PATTERN, ArchiveName, outputs_parameter, serving_part
+from tritonstack.naming import DIGEST_LENGTH, DIGEST_PATTERN, ArchiveName, outputs_parameter, serving_part, stack_path
 from tritonstack.outputs.contract import CONTRACT, KINDS, MINOR, PARAMETER, OutputsDocument
 
 
@@ -28,7 +28,7 @@ def read_outputs(session: Session, settings: Environment) -> OutputsDocument:
     path = outputs_parameter(environment=settings.environment)
     values = parameters_below(session, path)
     problems: list[Problem] = []
-    stacks = {name: _checked(f"{path}{name}", value, settings, problems) for name, value in sorted(values.items())}
+    stacks = {name: _checked(name, value, settings, problems) for name, value in sorted(values.items())}
     stacks = {name: outputs for name, outputs in stacks.items() if outputs is not None}
     problems += _missing(settings, known=set(values), stacks=stacks)
     serving = [each for each in stacks.values() if each["kind"] == "serving"]
@@ -76,9 +76,10 @@ def _missing(settings: Environment, *, known: set[str], stacks: Mapping[str, Any
         )
 
 
-def _checked(parameter: str, value: str, settings: Environment, problems: list[Problem]) -> Any:
-    """The outputs in a parameter's value, or None after a problem."""
-    deploy = f"cdk deploy '{settings.environment}/{parameter.rpartition('/')[2]}'"
+def _checked(stack: str, value: str, settings: Environment, problems: list[Problem]) -> Any:
+    """The outputs in the value of a stack's parameter, or None after a problem."""
+    parameter = outputs_parameter(environment=settings.environment, stack=stack)
+    deploy = f"cdk deploy '{stack_path(environment=settings.environment, part=stack)}'"
     version = re.search(r'"contract"\s*:\s*(\d+)', value)  # of another contract it may be unreadable otherwise
     if version and int(version[1]) != CONTRACT:
         older, newer = f"The stack is of an older version: {deploy}", "Use the tritonstack that deployed the stack."

@@ -21,7 +21,12 @@ from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.inputs import sha256_of
 from tritonstack.models.programs import Report
 from tritonstack.models.source import files_below
-from tritonstack.naming import engine_job_prefix, timing_cache_key
+from tritonstack.naming import (
+    engine_job_prefix,
+    tensorrt_of_timing_cache,
+    timing_cache_key,
+    timing_caches_prefix,
+)
 
 RESULT = "result.json"
 
@@ -218,11 +223,10 @@ def keep_timing_cache(bucket: ArtifactBucket, output: Path, *, gpu: str, before:
 
 def _newest(bucket: ArtifactBucket, *, gpu: str, tensorrt: list[str]) -> str | None:
     """The key of the cache of one of the TensorRT versions that the image may have, the one written last."""
-    name = timing_cache_key(gpu=gpu, tensorrt="").split("//")[0] + "/"
     rows = [
         row
-        for row in bucket.keys(name)
-        if any(f"{str(row['Key']).removeprefix(name).split('/')[0]}.".startswith(f"{known}.") for known in tensorrt)
+        for row in bucket.keys(timing_caches_prefix(gpu=gpu))
+        if any(f"{tensorrt_of_timing_cache(row['Key'])}.".startswith(f"{known}.") for known in tensorrt)
     ]
     return str(max(rows, key=lambda row: (row["LastModified"], row["Key"]))["Key"]) if rows else None
 

@@ -182,7 +182,7 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         resources = (parse_json(template) if isinstance(template, str) else template)["Resources"]
         records = _only(resources, naming.RECORDS_TYPE)
         bucket, key, prefix = (records[name] for name in ("ReleaseSetBucket", "ReleaseSetKey", "ArchivePrefix"))
-        release, _, gpu = prefix.rstrip("/").rpartition("/")[2].partition("-")
+        platform = naming.platform_of_prefix(prefix)
         modes = [each["Properties"]["PrimaryContainer"].get("Mode") for each in _of_type(resources, MODEL_TYPE)]
         multi_model = modes[0] == "MultiModel"
         variants = parse_json(_only(resources, naming.VERIFIED_TYPE).get("Variants", "{}"))
@@ -195,7 +195,7 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         endpoint=endpoint,
         stack=stack,
         status=status,
-        platform=Platform(release=release, gpu=gpu),
+        platform=platform,
         multi_model=multi_model,
         models=models,
         gone=gone,

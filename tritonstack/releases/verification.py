@@ -158,8 +158,8 @@ class Verifier:
     def model(self, release: Release, deployed: DeployedSet) -> VerifiedModel:
         """Look for a record's archive and call it with its sample request."""
         try:
-            manifest, key = self._manifest(release, deployed)
-            answer = self._invoke(release, deployed, manifest, key)
+            manifest, folder = self._manifest(release, deployed)
+            answer = self._invoke(release, deployed, manifest, folder)
             difference = compare_answer(manifest.sample, to_tensors(answer.outputs), model=release.model)
         except TritonstackError as error:
             if credentials_ended(error):
@@ -179,7 +179,7 @@ class Verifier:
         return self._invoke(release, deployed, *self._manifest(sample_of or release, deployed))
 
     def _manifest(self, release: Release, deployed: DeployedSet) -> tuple[Manifest, str]:
-        """The manifest of a release whose archive is there, and its key."""
+        """The manifest of a release whose archive is there, and the folder of its client files."""
         place = Place(endpoint=release.endpoint, platform=deployed.platform)
         archive, key = place.archive(release.archive), place.manifest(release.archive)
         if self._bucket.look(archive) is None:
@@ -191,11 +191,11 @@ class Verifier:
             manifest = Manifest.model_validate_json(content)
         except ValueError as error:
             raise WorkFailedError(f"s3://{self._bucket.name}/{key} is no manifest of this version: {error}") from error
-        return manifest, key
+        return manifest, place.client_folder(release.archive)
 
-    def _invoke(self, release: Release, deployed: DeployedSet, manifest: Manifest, key: str) -> Answer:
-        """The answer to the sample request of a manifest at this key."""
-        table = read_table(json.loads(manifest.to_json()), bucket=self._bucket.name, folder=key.removesuffix(".json"))
+    def _invoke(self, release: Release, deployed: DeployedSet, manifest: Manifest, folder: str) -> Answer:
+        """The response to the sample request of a manifest, whose client files lie in ``folder``."""
+        table = read_table(json.loads(manifest.to_json()), bucket=self._bucket.name, folder=folder)
         adapter = manifest.adapters.of(manifest.sample.adapter) if manifest.sample.adapter else None
         files = self._client.client_files(table, adapter.files) if adapter else {}
         request = request_arrays(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tritonstack.foreign_text import parse_json
 from tritonstack.models.manifest import python_target
-from tritonstack.naming import DIGEST_PATTERN, RECORDS_TYPE, Platform
+from tritonstack.naming import DIGEST_PATTERN, RECORDS_TYPE, Platform, endpoint_of_records
 from tritonstack.review.document import EngineEntry, ModelEntry
 from tritonstack.review.intrinsics import assets_in
 from tritonstack.review.snapshot import (
@@ -54,15 +54,13 @@ def sets_of(stack: StackSnapshot) -> Iterator[ServedSet]:
         if not _is_release_set(document):
             continue
         records = [each for each in stack.of_type(RECORDS_TYPE) if path in set(assets_in(each.properties))]
-        # ``digits`` of ``/tritonstack/prod/digits/``.
-        names = [each.properties.get("RecordPath") for each in records]
-        named = [name.strip("/").rpartition("/")[2] for name in names if isinstance(name, str)]
-        release, _, gpu = document["platform"].partition("-")
+        paths = [each.properties.get("RecordPath") for each in records]
+        named = [endpoint_of_records(path) for path in paths if isinstance(path, str)]
         yield ServedSet(
             stack=stack.name,
             endpoint=named[0] if named else path,
             logical_id=_endpoint_of(records, stack),
-            platform=Platform(release=release, gpu=gpu),
+            platform=Platform.parse(document["platform"]),
             models=dict(sorted(document["models"].items())),
         )
 
