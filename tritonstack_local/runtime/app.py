@@ -18,7 +18,7 @@ from tritonstack_local.runtime.callers import Authority, Callers
 from tritonstack_local.runtime.deployed import DeployedConfig, EmulatorReader
 from tritonstack_local.runtime.endpoint import Reconciler, RunningEndpoint
 from tritonstack_local.runtime.errors import endpoint_not_found, shortened
-from tritonstack_local.runtime.fleet import Fleet, FleetParts
+from tritonstack_local.runtime.fleet import FleetParts, RunningFleet
 from tritonstack_local.runtime.invocation import Done
 from tritonstack_local.runtime.metrics import NOT_WRITTEN
 from tritonstack_local.runtime.model_cache import CachedModel
@@ -46,7 +46,7 @@ def _endpoint(endpoint: RunningEndpoint) -> dict[str, Any]:
     }
 
 
-def _fleet(fleet: Fleet, *, share: float) -> dict[str, Any]:
+def _fleet(fleet: RunningFleet, *, share: float) -> dict[str, Any]:
     container, model, metrics = fleet.container, fleet.config.model, fleet.metrics
     return {
         "endpoint_config": fleet.config.name,
@@ -127,8 +127,8 @@ class Runtime:
         )
         self._background: list[asyncio.Task[None]] = []
 
-    def _new_fleet(self, endpoint: str, config: DeployedConfig, max_models: int | None) -> Fleet:
-        fleet = Fleet(endpoint=endpoint, config=config, parts=self._parts, max_models=max_models)
+    def _new_fleet(self, endpoint: str, config: DeployedConfig, max_models: int | None) -> RunningFleet:
+        fleet = RunningFleet(endpoint=endpoint, config=config, parts=self._parts, max_models=max_models)
         fleet.before_removal = self.publisher.last_log
         self.publisher.add(fleet)
         return fleet

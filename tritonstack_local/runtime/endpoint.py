@@ -20,7 +20,7 @@ from tritonstack_local.runtime.deployed import (
     UnreachableError,
 )
 from tritonstack_local.runtime.errors import endpoint_not_found, service_unavailable
-from tritonstack_local.runtime.fleet import Fleet
+from tritonstack_local.runtime.fleet import RunningFleet
 from tritonstack_local.runtime.invocation import TARGET_VARIANT, Done, invoke, invoke_at_once, refused
 from tritonstack_local.runtime.settings import RuntimeSettings
 from tritonstack_local.runtime.variants import Split, Variants
@@ -31,7 +31,7 @@ REPORT_ATTEMPTS = 30
 REPORT_PAUSE_SECONDS = 1.0
 logger = logging.getLogger("tritonstack.runtime")
 
-NewFleet = Callable[[str, DeployedConfig, int | None], Fleet]
+NewFleet = Callable[[str, DeployedConfig, int | None], RunningFleet]
 
 
 class RunningEndpoint:
@@ -45,7 +45,7 @@ class RunningEndpoint:
         self.described = described
         self.serving: Variants | None = None
         self.starting: Variants | None = None
-        self.draining: set[Fleet] = set()
+        self.draining: set[RunningFleet] = set()
         self.last_failure: str | None = None
         self._split = Split()
         self._looked = asyncio.Event()
@@ -71,12 +71,12 @@ class RunningEndpoint:
         return self._deployment is not None
 
     @property
-    def fleets(self) -> tuple[Fleet, ...]:
+    def fleets(self) -> tuple[RunningFleet, ...]:
         """Every fleet that is alive, the serving ones first."""
         found = [fleet for one in (self.serving, self.starting) if one is not None for fleet in one.fleets]
         return (*found, *self.draining)
 
-    def share(self, fleet: Fleet) -> float:
+    def share(self, fleet: RunningFleet) -> float:
         """The part of the calls that a fleet takes, 0 to 1."""
         for one, part in ((self.serving, 1 - self._split.share), (self.starting, self._split.share)):
             if one is not None and fleet in one.fleets:
@@ -292,7 +292,7 @@ class RunningEndpoint:
             task.add_done_callback(self._drains.discard)
             task.add_done_callback(say_if_it_failed)
 
-    async def _drain(self, fleet: Fleet) -> None:
+    async def _drain(self, fleet: RunningFleet) -> None:
         try:
             try:
                 await fleet.drain()

@@ -112,7 +112,7 @@ class FleetParts:
     prepare: Callable[[Path, str | None], None] = prepare_for_here
 
 
-class Fleet:
+class RunningFleet:
     """The container, models and figures of one production variant."""
 
     def __init__(self, *, endpoint: str, config: DeployedConfig, parts: FleetParts, max_models: int | None) -> None:
@@ -164,7 +164,7 @@ class Fleet:
         self._drained: asyncio.Event | None = None
         self.invoke_seconds = parts.settings.invoke_seconds
         self.variant_header = config.variant.encode()
-        self.before_removal: Callable[[Fleet], Awaitable[None]] | None = None
+        self.before_removal: Callable[[RunningFleet], Awaitable[None]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._give_up = threading.Event()
 

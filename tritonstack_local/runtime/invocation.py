@@ -18,7 +18,7 @@ from tritonstack.http_server import Answer, Headers, InvokeError, Request
 from tritonstack.sagemaker_rules import INSUFFICIENT_STORAGE
 from tritonstack_local.runtime import errors
 from tritonstack_local.runtime.container import SINGLE_MODEL_LINE, ContainerClient
-from tritonstack_local.runtime.fleet import Fleet, FleetState
+from tritonstack_local.runtime.fleet import FleetState, RunningFleet
 from tritonstack_local.runtime.model_cache import TARGET_MODEL, CachedModel
 from tritonstack_local.runtime.pool import ContainerGoneError, RequestOutcome, UpstreamConnection
 
@@ -55,7 +55,7 @@ def checked_target(raw: bytes) -> str:
     return text
 
 
-async def invoke(fleet: Fleet, request: Request) -> Answer:
+async def invoke(fleet: RunningFleet, request: Request) -> Answer:
     """Answer one request with this fleet, and count it. Raises InvokeError: as InvokeEndpoint fails."""
     fleet.in_flight += 1
     concurrent = fleet.in_flight
@@ -78,7 +78,7 @@ async def invoke(fleet: Fleet, request: Request) -> Answer:
         )
 
 
-def refused(fleet: Fleet, error: InvokeError) -> None:
+def refused(fleet: RunningFleet, error: InvokeError) -> None:
     """Count a request that was refused before it was read."""
     fleet.failed(error)
     fleet.metrics.invocation(in_model=0.0, total=0.0, error=error, hit=None, concurrent=fleet.in_flight + 1)
@@ -88,7 +88,7 @@ Done = Callable[[Answer | Exception], None]
 """Takes a request's answer, or what it failed with."""
 
 
-def invoke_at_once(fleet: Fleet, request: Request, done: Done) -> bool:
+def invoke_at_once(fleet: RunningFleet, request: Request, done: Done) -> bool:
     """Begin to answer a request if nothing is to be waited for but the container.
 
     Returns:
@@ -125,7 +125,7 @@ def invoke_at_once(fleet: Fleet, request: Request, done: Done) -> bool:
 class _CallAtOnce:
     """A request that went to the container at once, and what is to be given back when it ends."""
 
-    fleet: Fleet
+    fleet: RunningFleet
     client: ContainerClient
     model: CachedModel
     connection: UpstreamConnection
@@ -167,7 +167,7 @@ class _Measured:
     hit: bool | None = None
 
 
-async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer:
+async def _invoke(fleet: RunningFleet, request: Request, measured: _Measured) -> Answer:
     target = request.headers.get(TARGET_MODEL)
     variant = request.headers.get(TARGET_VARIANT)
     for header in UNSUPPORTED.keys() & request.headers.keys():
@@ -198,7 +198,7 @@ async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer
         fleet.models.release(model)
 
 
-def _client(fleet: Fleet) -> ContainerClient:
+def _client(fleet: RunningFleet) -> ContainerClient:
     if not fleet.ready.is_set():
         raise errors.service_unavailable(f"The container of endpoint {fleet.endpoint} is being started again.")
     if fleet.client is None or fleet.state is FleetState.STOPPED:
@@ -218,7 +218,7 @@ def _head(line: bytes, request: Request) -> bytes:
     return b"".join(parts)
 
 
-async def _call(fleet: Fleet, model: CachedModel | None, request: Request, measured: _Measured) -> Answer:
+async def _call(fleet: RunningFleet, model: CachedModel | None, request: Request, measured: _Measured) -> Answer:
     """Ask the container; ``model`` is None where it serves a single one."""
     client = _client(fleet)
     line = SINGLE_MODEL_LINE if model is None else model.line
@@ -233,7 +233,7 @@ async def _call(fleet: Fleet, model: CachedModel | None, request: Request, measu
     return _given(fleet, outcome, model=model)
 
 
-def _given(fleet: Fleet, outcome: RequestOutcome, *, model: CachedModel | None) -> Answer:
+def _given(fleet: RunningFleet, outcome: RequestOutcome, *, model: CachedModel | None) -> Answer:
     """What the caller gets of how the container's request ended. Raises InvokeError.
 
     On a 507 SageMaker unloads another model (developer guide, mms-container-apis); the caller gets the error too.
@@ -254,6 +254,6 @@ def _given(fleet: Fleet, outcome: RequestOutcome, *, model: CachedModel | None) 
     return Answer(200, given, outcome.body)
 
 
-def _left(fleet: Fleet, request: Request) -> float:
+def _left(fleet: RunningFleet, request: Request) -> float:
     """What is left of the time within which SageMaker answers, loading included; at least a second."""
     return max(fleet.invoke_seconds - (time.monotonic() - request.received), 1.0)

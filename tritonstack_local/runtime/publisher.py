@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack import aws_names
 from tritonstack.catalogue import load_catalogue
 from tritonstack_local.runtime.background import ErrorLog, repeat
-from tritonstack_local.runtime.fleet import Fleet, FleetState, InstanceUsage
+from tritonstack_local.runtime.fleet import FleetState, InstanceUsage, RunningFleet
 from tritonstack_local.runtime.metrics import by_namespace
 from tritonstack_local.runtime.settings import RuntimeSettings
 
@@ -155,13 +155,13 @@ class Publisher:
         self._settings = settings
         self._cloudwatch = cloudwatch
         self._logs = logs
-        self._shippers: dict[Fleet, LogShipper] = {}
-        self._usage: dict[Fleet, InstanceUsage] = {}
-        self._errors: dict[Fleet, ErrorLog] = {}
+        self._shippers: dict[RunningFleet, LogShipper] = {}
+        self._usage: dict[RunningFleet, InstanceUsage] = {}
+        self._errors: dict[RunningFleet, ErrorLog] = {}
         self._unsent: list[tuple[str, dict[str, Any]]] = []
         self._failing = False
 
-    def add(self, fleet: Fleet) -> None:
+    def add(self, fleet: RunningFleet) -> None:
         """Send this fleet's metrics and log from now on."""
         address = fleet.address
         self._errors[fleet] = ErrorLog(f"{address.endpoint}/{fleet.config.variant}: sampling or sending its log")
@@ -213,17 +213,17 @@ class Publisher:
         left = await asyncio.to_thread(self._put, by_namespace(unsent))
         self._unsent = left + self._unsent
 
-    def _failed(self, fleet: Fleet, error: Exception) -> None:
+    def _failed(self, fleet: RunningFleet, error: Exception) -> None:
         if (errors := self._errors.get(fleet)) is not None:
             errors.failed(error)
 
-    async def last_log(self, fleet: Fleet) -> None:
+    async def last_log(self, fleet: RunningFleet) -> None:
         """Send the rest of a fleet's log before its folder is deleted."""
         shipper = self._shippers.get(fleet)
         if shipper is not None:
             await asyncio.to_thread(shipper.ship)
 
-    async def _sample(self, fleet: Fleet) -> None:
+    async def _sample(self, fleet: RunningFleet) -> None:
         container = fleet.container
         if container is None or fleet.state is not FleetState.READY:
             return

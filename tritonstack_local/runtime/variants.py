@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tritonstack_local.runtime.fleet import GRACE_SECONDS, Fleet, FleetState
+from tritonstack_local.runtime.fleet import GRACE_SECONDS, FleetState, RunningFleet
 
 _ROUNDING = 1e-9
 
@@ -43,7 +43,7 @@ class Variants:
     at random; here the variant that is furthest behind its part takes the next request, so that tests can count.
     """
 
-    def __init__(self, fleets: Sequence[Fleet]) -> None:
+    def __init__(self, fleets: Sequence[RunningFleet]) -> None:
         """Starts nothing yet. ``fleets``: of one config."""
         self.fleets = tuple(fleets)
         self.config_name = self.fleets[0].config.name
@@ -65,11 +65,11 @@ class Variants:
         if found != self._weights:
             self._weights, self._owed = found, [0.0] * len(found)
 
-    def share(self, fleet: Fleet) -> float:
+    def share(self, fleet: RunningFleet) -> float:
         """A fleet's part of the requests to the config, 0 to 1."""
         return self._weights[self.fleets.index(fleet)] / sum(self._weights)
 
-    def take(self, target: bytes | None) -> Fleet:
+    def take(self, target: bytes | None) -> RunningFleet:
         """The fleet for a request: of its TargetVariant, else by weight. An unknown target: a fleet, to refuse it."""
         if self.only is not None:
             return self.only
@@ -91,5 +91,5 @@ class Variants:
             await asyncio.gather(*starting, return_exceptions=True)
 
     async def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Stop every fleet; see ``Fleet.stop``."""
+        """Stop every fleet; see ``RunningFleet.stop``."""
         await asyncio.gather(*(fleet.stop(grace_seconds=grace_seconds) for fleet in self.fleets))

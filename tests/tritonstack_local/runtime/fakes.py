@@ -35,7 +35,7 @@ from tritonstack_local.runtime.deployed import (
     UnreachableError,
 )
 from tritonstack_local.runtime.errors import model_data_not_found
-from tritonstack_local.runtime.fleet import Fleet, FleetParts
+from tritonstack_local.runtime.fleet import FleetParts, RunningFleet
 from tritonstack_local.runtime.model_store import S3Objects
 from tritonstack_local.runtime.settings import RuntimeSettings
 
@@ -319,7 +319,7 @@ class Stage:
         """The model that answered."""
         return str(json.loads((await self.call(target)).body)["model"])
 
-    def fleet(self, endpoint: str = "e") -> Fleet:
+    def fleet(self, endpoint: str = "e") -> RunningFleet:
         """The only fleet in service."""
         serving = self.runtime.reconciler.endpoints[endpoint].serving
         assert serving is not None

@@ -14,7 +14,7 @@ from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, 
 from tritonstack.errors import WorkFailedError
 from tritonstack.http_server import InvokeError
 from tritonstack_local.runtime.deployed import DeployedEndpoint, DeploymentError
-from tritonstack_local.runtime.fleet import Fleet, FleetState, InstanceUsage
+from tritonstack_local.runtime.fleet import FleetState, InstanceUsage, RunningFleet
 from tritonstack_local.runtime.publisher import LogShipper
 
 
@@ -300,7 +300,7 @@ async def test_a_container_is_started_again_whatever_the_first_attempt_fails_wit
 async def test_a_deployment_that_fails_for_any_reason_is_reported_and_the_old_fleet_serves_on(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(Fleet, "start", fails_with(RecursionError("unlisted")))
+            patched.setattr(RunningFleet, "start", fails_with(RecursionError("unlisted")))
             at.reader.deploy("e", config("config-2"))
             await until(lambda: bool(at.reader.reports) and at.reader.reports[-1][1] == "config-2")
         _, _, outcome, reason = at.reader.reports[-1]
