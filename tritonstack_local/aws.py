@@ -27,7 +27,7 @@ SHOWN_LINES = 5
 """Lines of a log under a message."""
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
-"""Variables that would send calls of loopback to a proxy; either case counts."""
+"""Variables that would send requests over loopback to a proxy; either case counts."""
 
 PERSONAL_VARIABLES = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN")
 """A person's own settings that an SDK would mix with those of the local AWS."""
@@ -54,12 +54,12 @@ class LocalAws:
 
     @property
     def emulator_url(self) -> str:
-        """Where every AWS API but InvokeEndpoint answers."""
+        """URL of every AWS API but InvokeEndpoint."""
         return f"http://127.0.0.1:{self.emulator_port}"
 
     @property
     def runtime_url(self) -> str:
-        """Where InvokeEndpoint answers."""
+        """URL of InvokeEndpoint."""
         return f"http://127.0.0.1:{self.runtime_port}"
 
     @property
@@ -80,17 +80,17 @@ class LocalAws:
         return _shared_client(service, url, self.keys) if config is None else _client(service, url, self.keys, config)
 
     def session(self) -> LocalSession:
-        """What takes the place of a ``boto3.Session`` where one is asked for."""
+        """A session to pass where a ``boto3.Session`` is taken."""
         return LocalSession(self)
 
     def iam(self) -> dict[str, Any]:
-        """What was denied, and what each role used of its permissions. Raises WorkFailedError: nothing answers."""
+        """What was denied, and what each role used of its permissions. Raises WorkFailedError: no response."""
         return self._document(f"{self.emulator_url}{OWN_ROUTES}iam", self.emulator)
 
     def runtime_status(self) -> dict[str, Any]:
         """The runtime's own account of its endpoints, fleets and loaded models.
 
-        Raises WorkFailedError: the runtime does not answer.
+        Raises WorkFailedError: the runtime does not respond.
         """
         return self._document(f"{self.runtime_url}{OWN_ROUTES}status", self.runtime)
 
@@ -221,7 +221,7 @@ def plain_environment() -> dict[str, str]:
 
 
 def read_url(url: str, keys: LocalKeys, question: Any = None, *, method: str | None = None) -> bytes:
-    """The answer of a route of our own, over loopback, past any proxy. A question is posted as JSON.
+    """The response of a route of our own, over loopback, past any proxy. A ``question`` is sent as JSON by POST.
 
     Raises OSError (its HTTPError too) or http.client.HTTPException.
     """

@@ -1,7 +1,7 @@
-"""What only the person who started a local AWS holds: the administrator's access key, and the token of our own routes.
+"""Secrets of the user who started a local AWS: the administrator's access key, and the token of our own routes.
 
-Both are drawn at random by each start and lie in its record, which nobody else may read. The emulator verifies no
-signature, so an access key's id is what tells its callers from strangers.
+Both are drawn at random by each start and are in its record, which only that user may read. The emulator verifies no
+signature, so a request is accepted by its access key's id.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def choose_ports(*, emulator: int, runtime: int) -> tuple[int, int]:
 
 
 def require_port_again(port: int, *, name: str) -> None:
-    """Raise InputError where the port of a part that has ended is not free: the other part knows it by that port."""
+    """Raise InputError where the port of a part that has ended is not free: the other part connects to that port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -53,7 +53,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One answered request, and what it did to the loaded models by the runtime's own account."""
+    """One request with its response, and the models that it loaded and unloaded by the runtime's status."""
 
     cold: bool
     evicted: frozenset[str]
@@ -62,7 +62,7 @@ class Call:
 
 @dataclass(kw_only=True)
 class Row:
-    """One model, called twice, and once more where it was evicted. Milliseconds; None where there was no such call."""
+    """One model: two requests, and one more where it was evicted. Milliseconds; None where there was no request."""
 
     request: Request
     answer: str
@@ -133,7 +133,7 @@ def request_of(aws: LocalAws, settings: Environment, endpoint: EndpointSettings,
 
 
 def call_models(aws: LocalAws, requests: Sequence[Request], steps: Steps) -> list[Row]:
-    """Call each model of an endpoint twice; then the first that was evicted once more."""
+    """Send two requests to each model of an endpoint; then one more to the first that was evicted."""
     rows: dict[str, Row] = {}
 
     def note_evicted(*calls: Call, by: str) -> None:
@@ -161,7 +161,7 @@ def call_models(aws: LocalAws, requests: Sequence[Request], steps: Steps) -> lis
 
 
 def call(aws: LocalAws, request: Request) -> Call:
-    """One call, and which models were loaded before and after it. Raises InvokeError: it was not answered."""
+    """One request, and the models that were loaded before and after it. Raises InvokeError: it failed."""
 
     def loaded() -> set[str]:
         models = fleet_of(aws, request.endpoint)["models"]
@@ -197,7 +197,7 @@ def in_words(outputs: Mapping[str, Array]) -> str:
 
 
 def held_by(endpoint: EndpointSettings, fleet: Mapping[str, Any]) -> str:
-    """What answers at an endpoint, how many models it may hold, and how many it has loaded and unloaded so far."""
+    """An endpoint's server, the models that it may hold, and how many it has loaded and unloaded so far."""
     limit = fleet["max_loaded_models"]
     most = "no limit is set (local: max_loaded_models), so that none is evicted"
     if limit is not None:

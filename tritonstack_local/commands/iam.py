@@ -152,7 +152,7 @@ def merged(documents: Iterable[Any]) -> list[RoleUse]:
 
 
 def denials(document: dict[str, Any]) -> list[Text]:
-    """Lines on the latest denials: what was denied, to whom, by what, and which statement would allow it."""
+    """Lines on the latest denials: action, principal, what denied it, and the statement that would allow it."""
     every = document["denials"]
     if not document["enforced"]:
         return [Text("IAM is switched off: every request is allowed", style="yellow")]

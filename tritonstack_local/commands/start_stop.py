@@ -61,7 +61,7 @@ def start_local_aws(
     note: Callable[[str], None] = lambda _text: None,
     iam: bool = True,
 ) -> LocalAws:
-    """Start the emulator and the runtime and wait until both answer; what runs already is taken as it is.
+    """Start the emulator and the runtime and wait until both respond; what runs already is left as it is.
 
     Of a local AWS one part of which has ended, that part alone is started again, on its port. The runtime takes up
     the endpoints that are deployed; the emulator keeps its state in memory, so that it comes back empty.
@@ -109,7 +109,7 @@ def _start(paths: LocalPaths, *, choices: tuple[int, int], report: Callable[[str
 
 
 def _answers(record: RunningRecord) -> bool:
-    """Whether the part that still runs is of use: it answers."""
+    """Whether the part that still runs responds."""
     alive = record.runtime is not None and record.runtime.running
     port = record.runtime_port if alive else record.emulator_port
     try:

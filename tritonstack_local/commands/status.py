@@ -156,7 +156,7 @@ def _latency(figures: dict[str, Any]) -> list[Text]:
 
 
 def stand_ins(lines: list[str]) -> list[Text]:
-    """What stands in for what: one line for all models of which the same is true."""
+    """The stand-ins: one line for all models with the same ones."""
     models: dict[str, list[str]] = {}
     for line in lines:
         if match := _STAND_IN.fullmatch(line):

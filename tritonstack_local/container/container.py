@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 class ContainerFailedError(WorkFailedError):
-    """The container could not be started, ended while it was waited for, or did not answer in time."""
+    """The container could not be started, ended while it was waited for, or did not respond in time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class TritonContainer:
 
     @classmethod
     def start(cls, settings: ContainerSettings, *, folder: Path, files: TritonFiles | None = None) -> Self:
-        """Start the server; takes about 0.1 s, and does not wait until it answers.
+        """Start the server; takes about 0.1 s, and does not wait until it responds.
 
         Raises ContainerFailedError: the ``serve`` script would end with exit code 1. Raises WorkFailedError: the
         server cannot run on this machine; the message names what to install.
@@ -176,7 +176,7 @@ class TritonContainer:
         return self._enclosure.connect(self._port)
 
     def ping(self, *, seconds: float = 2.0) -> int:
-        """The status of ``GET /ping``: 200 ready, 400 not ready. Raises OSError: no answer."""
+        """The status of ``GET /ping``: 200 ready, 400 not ready. Raises OSError: no response."""
         connection = http.client.HTTPConnection("127.0.0.1", self._port)
         connection.sock = self.connect()
         connection.sock.settimeout(seconds)
@@ -189,7 +189,7 @@ class TritonContainer:
             connection.close()
 
     def wait_ready(self, timeout: float) -> None:
-        """Ask ``/ping`` until it answers 200, as SageMaker does.
+        """Send ``/ping`` until it returns 200, as SageMaker does.
 
         Raises ContainerFailedError: the server ended, or the time is over; with the log's last lines.
 

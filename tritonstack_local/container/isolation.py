@@ -101,7 +101,7 @@ class Enclosure:
     def connect(self, port: int) -> socket.socket:
         """A socket connected to a port of the process, TCP_NODELAY set, no timeout. Takes about 50 µs.
 
-        Without TCP_NODELAY a call whose headers and body are two packets takes 44 ms (delayed acknowledgement).
+        Without TCP_NODELAY a request whose headers and body are two packets takes 44 ms (delayed acknowledgement).
 
         Raises ConnectionError: nothing listens there (yet), or the process has ended. Raises TimeoutError: the
         process accepts no connection.
@@ -145,7 +145,7 @@ class Enclosure:
             return self._stock.pop()
 
     def _fetch(self) -> list[socket.socket]:
-        """Ask the launcher for sockets of its network."""
+        """Request sockets of its network from the launcher."""
         try:
             self._control.send(b"sockets")
             message, descriptors, _, _ = socket.recv_fds(self._control, 64, _SOCKETS_AT_ONCE)

@@ -156,7 +156,7 @@ def serve(control: socket.socket, parent: int, server: int) -> int:
 
 
 def answer(control: socket.socket) -> bool:
-    """Answer one request for sockets. False where the caller has closed its end."""
+    """Respond to one request for sockets. False where the caller has closed its end."""
     try:
         if not control.recv(64):
             return False

@@ -1,4 +1,4 @@
-"""Answer a sample request with a staged repository in the real local Triton, whose backends need no GPU."""
+"""Proof of an archive: a sample request to its staged repository in the real local Triton, without a GPU."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ START_SECONDS = 600.0
 ANSWER_SECONDS = 600.0
 _STAND_IN = "tritonstack stand-in: "
 _NOT_LOADED = re.compile(r"load failed for model '(?:[^']*::)?([^']*)': (.*?);?\s*$", re.DOTALL)
-"""The end of a log of a server that did not start: what it says of one model, with the calls in its code."""
+"""The end of a log of a server that did not start: its message on one model, with the calls in its code."""
 _FRAME = re.compile(r"^(\s+\S+\.py)\((\d+)\): ", re.MULTILINE)
 """A call in a Python model's code, as the Python backend lists those that led to an exception."""
 NEEDED_ENVIRONMENTS = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", "EXECUTION_ENV_PATH": "torch"}

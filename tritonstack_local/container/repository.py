@@ -361,7 +361,7 @@ def string_parameter(text: str, key: str, *, file: str = "config.pbtxt") -> str 
 
 
 def with_parameter(text: str, key: str, value: str) -> str:
-    """The configuration with another ``string_value`` of a parameter, which stands last."""
+    """The configuration with another ``string_value`` of a parameter, at its end."""
     config = parse(text)
     others = tuple(field for field in config.fields if not _is_parameter(field, key))
     entry = parse(f"parameters {{ key: {quoted(key)} value {{ string_value: {quoted(value)} }} }}")

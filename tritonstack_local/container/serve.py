@@ -94,7 +94,7 @@ def serve_command(
 
 
 def parse_release(text: str | None) -> Release | None:
-    """``24.09`` as numbers that compare; None stands for the newest."""
+    """``24.09`` as numbers that compare; None is the newest."""
     if text is None:
         return None
     year, month = text.split(".")[:2]
@@ -102,7 +102,7 @@ def parse_release(text: str | None) -> Release | None:
 
 
 def default_model(variables: Mapping[str, str], folder: Path | None, *, notes: list[str]) -> str:
-    """The model that answers ``/invocations`` in single-model mode: a folder's name.
+    """The model that serves ``/invocations`` in single-model mode: a folder's name.
 
     Raises ServeExitError: ``config.pbtxt`` at the root; the named folder is missing; no folder, or several and no
     name.
@@ -135,7 +135,7 @@ def default_model(variables: Mapping[str, str], folder: Path | None, *, notes: l
 
 
 def _forget_newer(variables: Mapping[str, str], *, release: str | None, notes: list[str]) -> dict[str, str]:
-    """The variables without those that the release asked for does not know."""
+    """The variables without those that the requested release does not have."""
     catalogue = load_catalogue().serve_variables
     asked = parse_release(release)
     known = {}

@@ -1,4 +1,4 @@
-"""What preflight asks about an account: quotas and images. All values are constructed."""
+"""Facts of an account that preflight reads: quotas and images. All values are constructed."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Deadline:
 
 
 class Clock:
-    """Seconds that pass as everywhere, and a distance to them that tests may lengthen. Thread-safe.
+    """The system's time, and seconds that tests add to it. Thread-safe.
 
     Attributes:
         condition: notified when the clock is moved, and by ``wake``.
@@ -78,7 +78,7 @@ class Clock:
     def wait_for(self, happened: Callable[[], bool], deadline: Deadline) -> bool:
         """Wait until ``happened()`` or the deadline; return its last value.
 
-        It is asked again whenever ``condition`` is notified, with its lock held.
+        It is called again whenever ``condition`` is notified, with its lock held.
         """
         with self.condition:
             while not (result := happened()) and not deadline.passed:
@@ -86,7 +86,7 @@ class Clock:
             return result
 
     def on_advance(self, call: Callable[[], None]) -> None:
-        """Have ``call`` called whenever the clock is moved, for those who wait on a condition of their own."""
+        """Have ``call`` called whenever the clock is moved: for waits on another condition than ``condition``."""
         self._moved.append(call)
 
 

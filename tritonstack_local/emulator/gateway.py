@@ -2,7 +2,7 @@
 
 Nothing of a page in a browser passes (``tritonstack.loopback_guard``).
 
-Tests may ask for faults: requests that AWS refuses, or answers late, updates that end in silence, no instances.
+Tests may set faults: requests that AWS refuses or delays, updates that are rolled back without a reason, no instances.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Fault:
     delay_seconds: float = 0.0  # how long the answer takes
 
     def answer(self) -> tuple[int, bytes] | None:
-        """The error, as S3's REST interface or a JSON service has it; None where there is none."""
+        """The error response of S3's REST interface or of a JSON service; None where the request goes through."""
         if self.status is None:
             return None
         message = f"{_SOURCE}: {self.method} {self.path}{self.operation}"
@@ -76,7 +76,7 @@ class Fault:
 
 
 class Faults:
-    """The faults that are still to come. Services ask from threads, the gateway from its loop."""
+    """Faults that are still to come. Services read them in threads, the gateway on its loop."""
 
     def __init__(self) -> None:
         self._waiting: list[Fault] = []
@@ -135,7 +135,7 @@ class Faults:
         return self._next(lambda one: one.endpoint == endpoint) is not None
 
     def short_of(self, instance_type: str, what: str) -> bool:
-        """Whether new instances of a type are to be refused for want of ``what``."""
+        """Whether new instances of a type are to be refused for lack of ``what``."""
         return self._next(lambda one: (one.instance_type, one.short_of) == (instance_type, what)) is not None
 
     def _next(self, matches: Callable[[Fault], bool]) -> Fault | None:
@@ -161,7 +161,7 @@ Said = tuple[int, dict[str, Any]]
 
 
 def forward(url: str | None, path: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
-    """The runtime's answer: status, headers, body. Without a runtime the answer that SageMaker gives when down."""
+    """The runtime's response: status, headers, body. Without a runtime the response of a SageMaker that is down."""
     if url is None:
         return _unavailable("the local AWS was started without a runtime (TRITONSTACK_RUNTIME_URL)")
     connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=_SECONDS)
@@ -192,9 +192,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 _MINISTACK = re.compile(r"/_(ministack|localstack)/")
 _ANSWERS = re.compile(r"/_ministack/cfn-(response|signal)/[0-9a-f-]{36}")
 """URLs that a custom resource's function or a wait condition's handle was given, each with a random id of its own: of
-MiniStack's own routes the only ones that answer, for the others change its state unsigned."""
+MiniStack's own routes the only open ones, for the others change its state unsigned."""
 INSTANCE = uuid.uuid4().hex
-"""Differs each time that the emulator starts: what it gave out before, such as sessions of roles, is void."""
+"""Differs at each start of the emulator: what an earlier one issued, such as sessions of roles, is void."""
 _REPORT = re.compile(r"^/_tritonstack/endpoints/([^/]+)/report$")
 _LARGEST_ANSWER = 1024 * 1024  # CloudFormation takes 4 KB (user guide, "Custom resource response objects")
 _LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runtime's to tell
@@ -214,7 +214,7 @@ class Gateway:
     """The ASGI application."""
 
     def __init__(self, settings: EmulatorSettings, endpoints: Endpoints, faults: Faults) -> None:
-        """``endpoints`` take the runtime's reports; ``faults`` are those that were asked for."""
+        """``endpoints`` take the runtime's reports; ``faults`` are those that tests set."""
         self._runtime_url = settings.runtime_url
         self._keys = settings.keys
         application.decompress_request_body.replace(expanded)
@@ -357,7 +357,7 @@ def _foreign(scope: Scope) -> str | None:
 
 
 async def _of_ministack(scope: Scope, receive: Receive) -> tuple[Receive, Answer | None]:
-    """What an answer of a custom resource or a signal is read from; the refusal of MiniStack's other routes."""
+    """The body of a custom resource's response or of a signal; the refusal of MiniStack's other routes."""
     method, path = scope["method"], scope["path"]
     if method != "PUT" or not _ANSWERS.fullmatch(path):
         return receive, _json(404, {"message": f"{method} {path} is no route of the local AWS"})
@@ -368,10 +368,10 @@ async def _of_ministack(scope: Scope, receive: Receive) -> tuple[Receive, Answer
 
 
 def _body_before_answer(receive: Receive, send: Send) -> tuple[Receive, Send]:
-    """``receive``, and a ``send`` that answers once the request's body is there, or that this connection ends.
+    """``receive``, and a ``send`` that responds once the request's body was read, or that this connection ends.
 
-    Who is refused by the request's head may still be writing the body. The server closes such a connection, and a
-    client that was not told so sends its next request into nothing.
+    A client whose request is refused by its head may still write the body. The server closes such a connection, and a
+    client without that notice sends its next request into nothing.
     """
     size, more = 0, True
 
@@ -393,7 +393,7 @@ def _body_before_answer(receive: Receive, send: Send) -> tuple[Receive, Send]:
 
 
 def _without_cors(send: Send) -> Send:
-    """``send`` without the headers by which MiniStack would let a page of any site read its answers."""
+    """``send`` without the headers by which MiniStack would let a page of any site read its responses."""
 
     async def sending(message: dict[str, Any]) -> None:
         if message["type"] == "http.response.start":

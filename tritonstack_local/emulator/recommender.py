@@ -167,7 +167,7 @@ class RecommendationJob(Record):
 
     @property
     def seconds(self) -> float:
-        """How long its calls take."""
+        """How long its requests take."""
         pattern = self.request["InputConfig"].get("TrafficPattern")
         phases = pattern.get("Phases", []) if pattern else [{"DurationInSeconds": DEFAULT_SECONDS}]
         return sum(float(phase.get("DurationInSeconds", 120)) for phase in phases)
@@ -186,7 +186,7 @@ class RecommendationJob(Record):
             self.ended = self.modified
 
     def describe(self) -> dict[str, Any]:
-        """DescribeInferenceRecommendationsJob's answer."""
+        """DescribeInferenceRecommendationsJob's response."""
         members = ("JobName", "JobDescription", "JobType", "RoleArn", "InputConfig", "StoppingConditions")
         answer: dict[str, Any] = {
             **_kept(self.request, *members),
@@ -206,7 +206,7 @@ class RecommendationJob(Record):
         return answer
 
     def _recommendation(self, place: int, instance_type: str) -> dict[str, Any]:
-        """The same figures for everybody: constructed."""
+        """Constructed figures, the same for every job."""
         figures: dict[str, Any] = {
             "MaxInvocations": INVOCATIONS,
             "ModelLatency": LATENCY_MS,
@@ -247,7 +247,7 @@ class RecommendationJobs:
     """The operations on jobs. A job is never deleted, so its name is taken for ever."""
 
     def __init__(self, state: SageMakerState, packages: ModelPackages) -> None:
-        """Works on ``state``; ``packages``: what jobs are of."""
+        """Works on ``state``; ``packages``: the model packages that jobs test."""
         self._state = state
         self._packages = packages
         self._jobs: Records[RecommendationJob] = Records(JOB)

@@ -44,7 +44,7 @@ def data_beside(module: str, name: str) -> dict[str, Any]:
 CREDENTIALS: dict[str, str] = {}
 """The account's administrator's, whose requests are all allowed; put in by ``server.build``."""
 OWN_TOKEN = uuid.uuid4().hex
-"""The session token of this process's own calls of its services (``services.call``), which need no permission."""
+"""The session token of this process's requests to its own services (``services.call``), which need no permission."""
 
 
 def client(service: str, region: str, credentials: Mapping[str, str] = CREDENTIALS, *, attempts: int = 5) -> Any:

@@ -41,7 +41,7 @@ def install() -> None:
     theirs = eventbridge.invoke_target.current
 
     def invoke(target: dict[str, Any], event: dict[str, Any], rule: dict[str, Any], view: Any = None) -> None:
-        """An invocation that fails for want of permission counts, too."""
+        """An invocation that is not permitted counts, too."""
         refusal = delivery_refusal(target["Arn"], rule, role=target.get("RoleArn"))
         if refusal is None:
             theirs(target, event, rule, view)
@@ -100,7 +100,7 @@ def _deliver(name: str, record: dict[str, Any], event: Any) -> None:
 
 
 def _invoked(name: str, record: dict[str, Any], event: Any) -> dict[str, Any]:
-    """What one invocation came to; a fault of the local AWS is an error of it, which is tried again."""
+    """The result of one invocation; a fault of the local AWS is an error result, which is tried again."""
     try:
         result: dict[str, Any] = lambda_functions.execute_function(record, event)
     except Exception as error:

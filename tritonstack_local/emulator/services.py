@@ -1,4 +1,4 @@
-"""Services added to MiniStack, and calls of MiniStack's own services."""
+"""Services added to MiniStack, and requests to MiniStack's own services."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class JsonService:
         self._target_prefix = target_prefix
         self._invalid = invalid
         self.before: Callable[[str], None] = lambda _operation: None
-        """Called with each operation's name; what it raises is the answer (``gateway.Faults``)."""
+        """Called with each operation's name; what it raises is the response (``gateway.Faults``)."""
 
     def call(self, operation: str, request: Request) -> dict[str, Any]:
         """One operation, checked; raises ``RefusedError``."""

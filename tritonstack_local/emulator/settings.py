@@ -16,7 +16,7 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, kw_only=True)
 class EmulatorSettings:
-    """Where the emulator listens and what stands behind its endpoints."""
+    """The emulator's address, and whether a runtime serves its endpoints."""
 
     port: int  # the gateway's TCP port
     fleets: bool  # False where no runtime is there to start containers: endpoints are then InService at once

@@ -158,7 +158,7 @@ class Runtime:
         raise InvokeError("UnknownOperationException", 404, sentence)
 
     def handle_at_once(self, request: Request, done: Done) -> bool:
-        """Begin to answer an ordinary invocation without a task; False where ``handle`` is to answer."""
+        """Begin an ordinary invocation without a task; False where ``handle`` is to respond."""
         name = endpoint_in(request.method, request.path)
         endpoint = None if name is None else self.reconciler.endpoints.get(name)
         if name is None or endpoint is None:
@@ -189,7 +189,7 @@ class Runtime:
         self._background.append(task)
 
     async def stop(self) -> None:
-        """Answer what is in flight, stop every fleet, send the last metrics."""
+        """Respond to requests in flight, stop every fleet, send the last metrics."""
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Work in the background: an error of it is logged, and leaves no state that nobody ends."""
+"""Background tasks: each error is logged, and no task is left in a state that never ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger("tritonstack.runtime")
 
 
 def say_if_it_failed(task: asyncio.Future[Any]) -> None:
-    """Log the failure of a task that nobody awaits."""
+    """Log the failure of a task that is not awaited."""
     if not task.cancelled() and task.exception() is not None:
         logger.error("work in the background failed: %r", task.exception(), exc_info=task.exception())
 

@@ -1,6 +1,6 @@
 """IAM at the runtime: which callers may invoke an endpoint, and sessions of the Models' execution roles.
 
-The emulator keeps the policies and decides; the runtime asks it over internal routes and keeps what it answered.
+The emulator keeps the policies and decides; the runtime requests decisions over internal routes and keeps them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Authority:
         """Keys of a new session of a role, as boto3 takes them. It lasts as long as the local AWS.
 
         Raises RoleRefusedError: there is no such role, or it does not trust SageMaker; CredentialRetrievalError: the
-        local AWS does not answer.
+        local AWS does not respond.
         """
         asked = urlencode({"role": role, "service": SERVICE, "session": "SageMaker"})
         try:
@@ -97,7 +97,7 @@ class _Decision:
 
 
 class Callers:
-    """Decides on the callers of InvokeEndpoint; runs on the event loop, and asks IAM in threads."""
+    """Decides on the callers of InvokeEndpoint; runs on the event loop, and requests IAM's decisions in threads."""
 
     def __init__(self, authority: Authority, *, tags_of: Callable[[str], Mapping[str, str]]) -> None:
         """``tags_of`` gives an endpoint's tags, none for one that is not there."""
@@ -119,7 +119,7 @@ class Callers:
         return age <= KEPT_SECONDS
 
     async def check(self, request: Request, endpoint: str) -> None:
-        """Raise InvokeError where the caller may not invoke: as SageMaker refuses it, or IAM does not answer.
+        """Raise InvokeError where the caller may not invoke: as SageMaker refuses it, or IAM does not respond.
 
         Nothing is counted then. UNVERIFIED: no page states whether Invocations counts a request that IAM refused.
         """
@@ -138,7 +138,7 @@ class Callers:
         return asking
 
     async def _decide(self, call: _Call) -> _Decision:
-        """Ask IAM. While it does not answer, its last decision holds."""
+        """Request IAM's decision. While it does not respond, its last decision holds."""
         at = time.monotonic()
         refusal: InvokeError | None
         try:
@@ -171,7 +171,7 @@ class Callers:
         )
 
     def stop(self) -> None:
-        """Ask nothing more."""
+        """Send no more requests."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -200,7 +200,7 @@ class Roles:
         self._lock = threading.Lock()  # boto3's session, unlike its clients, is not for several threads
 
     def check(self, role: str) -> None:
-        """Raise DeploymentError where SageMaker cannot assume the role, UnreachableError where nothing answers."""
+        """Raise DeploymentError where SageMaker cannot assume the role, UnreachableError where nothing responds."""
         if not self._settings.iam:
             return
         try:

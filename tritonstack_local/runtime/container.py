@@ -70,7 +70,7 @@ class ContainerClient:
                 await self._loads.adopt(connected)
 
     async def ping(self) -> int:
-        """The status of /ping, asked on a new connection. Raises ContainerGoneError, TimeoutError."""
+        """The status of /ping, over a new connection. Raises ContainerGoneError, TimeoutError."""
         try:
             (connected,) = await self._open_sockets(1)
         except OSError as error:

@@ -24,7 +24,7 @@ from tritonstack_local.runtime.settings import RuntimeSettings
 DEPLOYING = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
 ENDED = frozenset({"Deleting", "Failed", "OutOfService", "UpdateRollbackFailed"})
 SHIFTING = frozenset({"ActivatingTraffic", "Baking"})
-"""What a new fleet's variant is while it takes a part of the calls (API reference, ProductionVariantStatus)."""
+"""What a new fleet's variant is while it takes a share of the requests (API reference, ProductionVariantStatus)."""
 
 
 class DeploymentError(Exception):
@@ -32,7 +32,7 @@ class DeploymentError(Exception):
 
 
 class UnreachableError(Exception):
-    """The local AWS does not answer, or not as expected."""
+    """The local AWS does not respond, or not as expected."""
 
 
 class RoleRefusedError(CredentialRetrievalError):
@@ -90,14 +90,14 @@ class DeployedConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """What a new fleet is to take of the calls: so many instances are on, of all that it has."""
+    """The new fleet's share of the requests: instances that are on, and all of its instances."""
 
     instances: int
     of: int
 
     @property
     def share(self) -> float:
-        """Its part of the calls, 0 to 1."""
+        """Its share of the requests, 0 to 1."""
         return self.instances / self.of
 
 
@@ -149,9 +149,9 @@ def emulator_client(
 
 
 def ask_emulator(settings: RuntimeSettings, path: str, question: Any = None, *, seconds: float = 10.0) -> Any:
-    """Status and document of one of the emulator's own routes, to which a question is posted.
+    """Status and document of one of the emulator's own routes; a ``question`` is sent by POST.
 
-    Raises UnreachableError: nothing answers, or no JSON.
+    Raises UnreachableError: no response, or no JSON.
     """
     url = f"{settings.emulator_url}{OWN_ROUTES}{path}"
     body = None if question is None else json.dumps(question).encode()
@@ -170,14 +170,14 @@ class EmulatorReader:
     """Reads what is deployed, and reports on deployments. Methods block; one thread at a time calls them."""
 
     def __init__(self, settings: RuntimeSettings, *, restarted: Callable[[], None] = lambda: None) -> None:
-        """Makes the client; calls nothing yet. ``restarted`` is called when another emulator answers than before."""
+        """Makes the client; sends nothing yet. ``restarted`` is called when another emulator responds than before."""
         self._settings = settings
         self._sagemaker = emulator_client(settings, "sagemaker")
         self._restarted = restarted
         self._instance: str | None = None
 
     def mark(self) -> str:
-        """A mark that differs as soon as anything about the endpoints does; cheap to ask. Raises UnreachableError."""
+        """A mark that changes with anything about the endpoints; cheap to request. Raises UnreachableError."""
         status, answer = ask_emulator(self._settings, "mark")
         if status != 200 or "mark" not in answer:
             raise UnreachableError(f"the emulator answered {status}, not with its mark: {answer}")
@@ -276,7 +276,7 @@ class EmulatorReader:
 
 
 def _traffic(summary: Mapping[str, Any]) -> Traffic | None:
-    """Of a PendingDeploymentSummary: its first variant's instances that take calls, while it is being shifted to."""
+    """Of a PendingDeploymentSummary: its first variant's instances that receive requests during the shift."""
     for variant in summary.get("ProductionVariants", [])[:1]:
         if SHIFTING & {status["Status"] for status in variant.get("VariantStatus", [])}:
             return Traffic(instances=variant["CurrentInstanceCount"], of=variant["DesiredInstanceCount"])
@@ -284,7 +284,7 @@ def _traffic(summary: Mapping[str, Any]) -> Traffic | None:
 
 
 def read_model(answer: Mapping[str, Any]) -> DeployedModel:
-    """DescribeModel's answer. Raises DeploymentError for what the runtime cannot serve."""
+    """DescribeModel's response. Raises DeploymentError for what the runtime cannot serve."""
     name = answer["ModelName"]
     container = answer["PrimaryContainer"]
     return DeployedModel(

@@ -77,18 +77,18 @@ class RunningEndpoint:
         return (*found, *self.draining)
 
     def share(self, fleet: RunningFleet) -> float:
-        """The part of the calls that a fleet takes, 0 to 1."""
+        """A fleet's share of the requests, 0 to 1."""
         for one, part in ((self.serving, 1 - self._split.share), (self.starting, self._split.share)):
             if one is not None and fleet in one.fleets:
                 return part * one.share(fleet)
         return 0.0
 
     def _next(self) -> Variants | None:
-        """Whose variants take the next call."""
+        """The variants that receive the next request."""
         return self.starting if self._split.next_is_new() and self.starting is not None else self.serving
 
     async def invoke(self, request: Request) -> Answer:
-        """Answer a request with the fleet in service, or with the new one where that is to take a part of them."""
+        """Respond to a request by the fleet in service, or by the new one while that has a share of the requests."""
         variants = self._next()
         if variants is not None:
             self._split.count()
@@ -220,7 +220,7 @@ class RunningEndpoint:
                 await self._looked.wait()
 
     async def _report(self, config_name: str, outcome: str, *, reason: str = "", instances: int = 0) -> Reported:
-        """Report, and try again for a while where the local AWS does not answer: a started fleet is worth it."""
+        """Report, and repeat for a while where the local AWS does not respond: a started fleet is worth it."""
         for attempt in range(REPORT_ATTEMPTS):
             try:
                 return await asyncio.to_thread(
@@ -341,7 +341,7 @@ class Reconciler:
         self._changed_at = time.monotonic()
 
     async def run(self) -> None:
-        """Follow what is deployed until cancelled. A local AWS that does not answer is asked again, and logged once."""
+        """Follow what is deployed until cancelled. Where the local AWS does not respond: repeat, and log it once."""
         await repeat(self._step, what="following what is deployed")
 
     async def _step(self) -> float:

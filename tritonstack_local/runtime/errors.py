@@ -14,7 +14,7 @@ from tritonstack.naming import endpoint_log_group
 from tritonstack_local import ACCOUNT, REGION
 
 NO_STATUS = 0
-"""The OriginalStatusCode of a container that gave no HTTP answer at all."""
+"""The OriginalStatusCode of a container that sent no HTTP response."""
 
 ECHOED_CHARACTERS = 200
 """How much of a name or path that a caller sent is repeated in an error."""
@@ -87,7 +87,7 @@ class ContainerAddress:
         return f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{self.log_group}:log-stream:{self.log_stream}"
 
     def model_error(self, *, status: int, message: str) -> InvokeError:
-        """The container answered with an error, or not at all (status 0)."""
+        """The container responded with an error, or not at all (status 0)."""
         kind = "client" if 400 <= status < 500 else "server"
         console = f"https://{REGION}.console.aws.amazon.com/cloudwatch/home?region={REGION}"
         text = (
@@ -98,7 +98,7 @@ class ContainerAddress:
         return InvokeError("ModelError", 424, text, members)
 
     def timed_out(self) -> InvokeError:
-        """The container did not answer in time."""
+        """The container did not respond in time."""
         return self.model_error(
             status=NO_STATUS,
             message="Your invocation timed out while waiting for a response from container primary. Review the latency "

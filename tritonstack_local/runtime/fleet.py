@@ -44,7 +44,7 @@ class InstanceUsage:
     def __init__(self, folder: Path, *, vcpus: int | None = None) -> None:
         """``folder`` lies on the file system whose use counts as DiskUtilization.
 
-        ``vcpus``: those of the instance type that this machine stands for; None: as many as it has cores itself.
+        ``vcpus``: those of the emulated instance type; None: as many as this machine has cores.
         """
         self._folder = folder
         cores = len(os.sched_getaffinity(0))
@@ -203,7 +203,7 @@ class RunningFleet:
     # Life -----------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start the container and wait until it answers /ping.
+        """Start the container and wait until it responds to /ping.
 
         Raises DeploymentError: it cannot start; with the last lines of its log. Raises UnreachableError.
         """
@@ -224,7 +224,7 @@ class RunningFleet:
 
     @property
     def release(self) -> str | None:
-        """The Triton release that was asked for, by the image's tag."""
+        """The requested Triton release, by the image's tag."""
         return release_of(self.config.model.image)
 
     @property
@@ -243,7 +243,7 @@ class RunningFleet:
             raise DeploymentError(error.message) from error
 
     async def _boot(self) -> TritonContainer:
-        """One start of the container, up to its answer to /ping."""
+        """One start of the container, up to its response to /ping."""
         model = self.config.model
         settings = ContainerSettings(
             environment=model.environment,
@@ -348,7 +348,7 @@ class RunningFleet:
                 self.note(f"{reason} — trying again in {pause:.1f} s")
 
     async def _watch_health(self) -> None:
-        """Watch /ping: without an answer the container is ended, so that ``_supervise`` starts it again."""
+        """Watch /ping: without a response the container is ended, so that ``_supervise`` starts it again."""
         answered = time.monotonic()
         while True:
             await asyncio.sleep(self._settings.health_seconds)

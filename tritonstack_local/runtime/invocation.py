@@ -1,4 +1,4 @@
-"""One invocation of a fleet: what SageMaker checks, the model, the container, the answer.
+"""One invocation of a fleet: what SageMaker checks, the model, the container, the response.
 
 There are two ways. ``invoke`` is the whole of it, as a coroutine. ``invoke_at_once`` takes the ordinary request alone:
 its model is loaded and a connection is idle, so that nothing is to be waited for but the container. It needs no task
@@ -56,7 +56,7 @@ def checked_target(raw: bytes) -> str:
 
 
 async def invoke(fleet: RunningFleet, request: Request) -> Answer:
-    """Answer one request with this fleet, and count it. Raises InvokeError: as InvokeEndpoint fails."""
+    """Respond to one request by this fleet, and count it. Raises InvokeError: as InvokeEndpoint fails."""
     fleet.in_flight += 1
     concurrent = fleet.in_flight
     measured = _Measured()
@@ -85,14 +85,14 @@ def refused(fleet: RunningFleet, error: InvokeError) -> None:
 
 
 Done = Callable[[Answer | Exception], None]
-"""Takes a request's answer, or what it failed with."""
+"""Takes a request's response, or what it failed with."""
 
 
 def invoke_at_once(fleet: RunningFleet, request: Request, done: Done) -> bool:
-    """Begin to answer a request if nothing is to be waited for but the container.
+    """Begin a request if nothing is to be waited for but the container.
 
     Returns:
-        True: begun; ``done`` is called once, with the answer or InvokeError. False: nothing was done nor counted.
+        True: begun; ``done`` is called once, with the response or InvokeError. False: nothing was done nor counted.
     """
     client = fleet.client
     target = request.headers.get(TARGET_MODEL)
@@ -135,7 +135,7 @@ class _CallAtOnce:
     began: float
 
     def ended(self, outcome: RequestOutcome) -> None:
-        """The container answered, or will not: count it, and hand the answer on."""
+        """The container responded, or will not: count it, and pass the response on."""
         ended, fleet = time.monotonic(), self.fleet
         error: InvokeError | None = None
         answer: Answer | Exception
@@ -219,7 +219,7 @@ def _head(line: bytes, request: Request) -> bytes:
 
 
 async def _call(fleet: RunningFleet, model: CachedModel | None, request: Request, measured: _Measured) -> Answer:
-    """Ask the container; ``model`` is None where it serves a single one."""
+    """Send the request to the container; ``model`` is None where it serves a single one."""
     client = _client(fleet)
     line = SINGLE_MODEL_LINE if model is None else model.line
     outcome: RequestOutcome
@@ -234,7 +234,7 @@ async def _call(fleet: RunningFleet, model: CachedModel | None, request: Request
 
 
 def _given(fleet: RunningFleet, outcome: RequestOutcome, *, model: CachedModel | None) -> Answer:
-    """What the caller gets of how the container's request ended. Raises InvokeError.
+    """The caller's response, by the outcome of the container's request. Raises InvokeError.
 
     On a 507 SageMaker unloads another model (developer guide, mms-container-apis); the caller gets the error too.
     """
@@ -255,5 +255,5 @@ def _given(fleet: RunningFleet, outcome: RequestOutcome, *, model: CachedModel |
 
 
 def _left(fleet: RunningFleet, request: Request) -> float:
-    """What is left of the time within which SageMaker answers, loading included; at least a second."""
+    """Seconds left until SageMaker's time-out, which includes loading; at least one."""
     return max(fleet.invoke_seconds - (time.monotonic() - request.received), 1.0)

@@ -149,8 +149,8 @@ class FleetMetrics:
         """One request that reached the endpoint has ended.
 
         Args:
-            in_model: seconds that the container took; 0 where it was not asked.
-            total: seconds from the request's first byte to its answer.
+            in_model: seconds that the container took; 0 where it got no request.
+            total: seconds from the request's first byte to its response.
             error: what it ended with.
             hit: whether its model was loaded already; None on a single-model endpoint.
             concurrent: requests in flight in the fleet, this one included.
@@ -255,7 +255,7 @@ def _distribution(name: str, histogram: Histogram) -> Iterator[dict[str, Any]]:
 
 
 def by_namespace(data: list[tuple[str, dict[str, Any]]]) -> Mapping[str, list[dict[str, Any]]]:
-    """Metric data grouped for PutMetricData, which takes one namespace a call."""
+    """Metric data grouped for PutMetricData, which takes one namespace a request."""
     grouped: dict[str, list[dict[str, Any]]] = {}
     for namespace, datum in data:
         grouped.setdefault(namespace, []).append(datum)

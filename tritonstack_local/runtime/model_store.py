@@ -23,7 +23,7 @@ NOT_THERE = frozenset({"NoSuchKey", "NoSuchBucket", "404", "403", "AccessDenied"
 
 
 def model_hash(target_model: str) -> str:
-    """The name under which the container knows a TargetModel: opaque, of letters and digits (developer guide,
+    """The name of a TargetModel in the container: opaque, of letters and digits (developer guide,
     mms-container-apis)."""
     return hashlib.sha256(target_model.encode()).hexdigest()[:32]
 

@@ -16,7 +16,7 @@ from tritonstack.http_server import Answer, Headers
 
 
 class ContainerGoneError(Exception):
-    """The container closed the connection before its answer was whole, or takes no connection."""
+    """The container closed the connection before its response was whole, or accepts no connection."""
 
 
 RequestOutcome = Answer | ContainerGoneError | TimeoutError
@@ -24,7 +24,7 @@ RequestOutcome = Answer | ContainerGoneError | TimeoutError
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """One connection. ``start`` calls back with the answer, ``send`` gives a future of it.
+    """One connection. ``start`` calls back with the response, ``send`` gives a future of it.
 
     Attributes:
         apart: connections that keep another thread of the front end busy than the one that serves this connection.
@@ -44,7 +44,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.closed = False
 
     def send(self, head: bytes, body: bytes, *, seconds: float) -> asyncio.Future[Answer]:
-        """As ``start``, with a future that ends with the answer, ContainerGoneError or TimeoutError."""
+        """As ``start``, with a future that ends with the response, ContainerGoneError or TimeoutError."""
         answer: asyncio.Future[Answer] = self._loop.create_future()
 
         def ended(outcome: RequestOutcome) -> None:
@@ -76,7 +76,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is awaited."""
+        """Whether a response is awaited."""
         return self._ended is not None
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._transport.abort()
 
     def expire(self) -> None:
-        """The answer did not come in time: the request ends with TimeoutError, and so does the connection."""
+        """The response did not come in time: the request ends with TimeoutError, and so does the connection."""
         self.close()
         self._finish(TimeoutError("no answer in time"))
 
@@ -301,7 +301,7 @@ class ConnectionPool:
         self._busy_lanes.discard(lane)
 
     def _probe(self, connection: UpstreamConnection) -> None:
-        """Ask a connection for /ping; it comes back to the idle ones when it has answered."""
+        """Send /ping over a connection; it is idle again after the response."""
         asked = frozenset(self._busy_lanes)
         self._probes.add(connection)
         # The lane's request gets a head start, or a shared thread would answer the ping before it takes the load up.

@@ -39,7 +39,7 @@ logger = logging.getLogger("tritonstack.runtime")
 class LogShipper:
     """Reads what was appended to one file and sends it. Call ``ship`` in a thread.
 
-    PutLogEvents takes 10,000 events and 1,048,576 bytes a call (CloudWatch Logs API reference); batches are smaller.
+    PutLogEvents takes 10,000 events and 1,048,576 bytes a request (CloudWatch Logs API reference); batches are smaller.
     """
 
     client: Callable[[], Any]  # makes a boto3 logs client, or gives the one that it made

@@ -13,17 +13,17 @@ _ROUNDING = 1e-9
 
 @dataclass
 class Split:
-    """Gives the new config its share of the calls, evenly: at a quarter, every fourth call.
+    """Gives the new config its share of the requests, evenly: at a quarter, every fourth request.
 
-    SageMaker spreads calls over instances; with one container a fleet, the share decides. Without chance a test can
-    count, and a small canary gets its first call as early as it can.
+    SageMaker spreads requests over instances; with one container a fleet, the share decides. Without chance a test can
+    count, and a small canary gets its first request as early as it can.
     """
 
     share: float = 0.0  # of the new config, 0 to 1
     _owed: float = 0.0
 
     def next_is_new(self) -> bool:
-        """Whether the next call goes to the new config; ``count`` it once it does."""
+        """Whether the next request goes to the new config; ``count`` it once it does."""
         return self._owed + self.share >= 1 - _ROUNDING
 
     def count(self) -> None:
@@ -53,7 +53,7 @@ class Variants:
 
     @property
     def up(self) -> bool:
-        """Whether each fleet's container answers."""
+        """Whether each fleet's container responds."""
         return all(fleet.state is FleetState.READY for fleet in self.fleets)
 
     def weigh(self, weights: Mapping[tuple[str, str], float]) -> None:

@@ -233,7 +233,7 @@ def load(machine: Machine, path: Path) -> tuple[Graph, Mapping[str, Any]]:
 
 
 def infer(graph: Graph, profile: Mapping[str, Any], arguments: Arguments) -> None:
-    """One run; exports the outputs where asked to. Raises Refused."""
+    """One run; exports the outputs where an option requests it. Raises Refused."""
     shapes, files = arguments.shapes("--shapes"), arguments.pairs("--loadInputs")
     unknown = [name for name in {**shapes, **files} if name not in graph.inputs]
     if unknown:

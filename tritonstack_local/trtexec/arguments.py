@@ -22,7 +22,7 @@ class Arguments:
 
     @classmethod
     def parse(cls, arguments: list[str], *, known: frozenset[str]) -> Arguments:
-        """Raises Refused with every argument that this TensorRT's trtexec does not know."""
+        """Raises Refused with every argument that this TensorRT's trtexec does not have."""
         values = {}
         for one in arguments:
             name, _, value = one.partition("=")

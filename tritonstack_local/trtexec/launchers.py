@@ -95,7 +95,7 @@ def gpu_of(instance_type: str) -> str | None:
 
 
 def known_instance_types() -> list[str]:
-    """The types of which ``gpu_of`` knows the GPU."""
+    """The types whose GPU ``gpu_of`` returns."""
     return sorted(load_catalogue().instances)
 
 

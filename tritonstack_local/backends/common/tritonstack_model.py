@@ -1,4 +1,4 @@
-"""What the CPU stand-ins share: a model's configuration as a backend reads it, and the answer to a call's requests.
+"""Shared by the CPU stand-ins: a model's configuration as a backend reads it, the responses to a batch of requests.
 
 Runs inside Triton's Python backend: NumPy and ``triton_python_backend_utils`` only.
 """
@@ -111,7 +111,7 @@ class BatchingModel:
     """Whether numeric arrays of another type than the configuration's are converted, or are an error."""
 
     def execute(self, requests):
-        """Answer the requests of one call: one run for those that agree in shape. Returns a response for each."""
+        """Respond to a batch of requests: one run for those that agree in shape. Returns a response for each."""
         asked = [set(request.requested_output_names()) for request in requests]
         outputs = [name for name in self.settings.outputs if any(name in names for names in asked)]
         inputs = [{tensor.name(): tensor.as_numpy() for tensor in request.inputs()} for request in requests]
@@ -147,7 +147,7 @@ class BatchingModel:
 
 
 class RequestError(Exception):
-    """What is wrong with one request; the others of the call are not affected."""
+    """What is wrong with one request; the others of its batch are not affected."""
 
 
 def grouped(requests, *, batched):

@@ -69,7 +69,7 @@ def session_options(settings):
 
 
 def ignored(settings):
-    """What the configuration asks of a GPU, by name."""
+    """GPU settings of the configuration, by name."""
     found = [name for name in GPU_PARAMETERS if name in settings.parameters]
     optimization = settings.config.get("optimization", {})
     if optimization.get("cuda"):

@@ -78,7 +78,7 @@ _SUSPENSIONS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "Sche
 
 
 class ScalableTargets:
-    """Targets and what hangs on them. Names that begin with ``_`` are the local AWS's own and never shown."""
+    """Scalable targets with their policies and scheduled actions. Members that begin with ``_`` are never returned."""
 
     def __init__(self, sagemaker: SageMakerState, endpoints: Endpoints) -> None:
         """``sagemaker`` has the endpoint variants; ``endpoints`` changes their instance counts."""
@@ -162,7 +162,7 @@ class ScalableTargets:
         return next((each.failure_reason for each in self._sagemaker.endpoints if each.name == endpoint), None)
 
     def _variants_of(self, endpoint: str) -> frozenset[str]:
-        """The variants of an endpoint that are targets, as SageMaker asks before it updates one."""
+        """The variants of an endpoint that are scalable targets; SageMaker checks them before it updates one."""
         parts = [target["ResourceId"].split("/") for target in self._targets.values()]
         return frozenset(part[3] for part in parts if len(part) == 4 and part[1].lower() == endpoint.lower())
 
@@ -293,7 +293,7 @@ _NAMES = ("ServiceNamespace", "ResourceId", "ScalableDimension", "PolicyName", "
 
 
 def _matching(store: Mapping[Any, dict[str, Any]], request: Request) -> Iterator[dict[str, Any]]:
-    """What a request asks for: by one name (``ResourceId``), or by several of a kind (``ResourceIds``)."""
+    """The rows that a request selects, by one name (``ResourceId``) or by several (``ResourceIds``)."""
     for item in store.values():
         is_one = all(request.get(name, item.get(name)) == item.get(name) for name in _NAMES)
         if is_one and all(item.get(name) in request[f"{name}s"] for name in _NAMES if f"{name}s" in request):

@@ -71,7 +71,7 @@ def _cron(expression: str, *, begin: datetime) -> Iterator[float]:
 
 
 class Moments:
-    """The moments of a scheduled action, as the clock comes to them."""
+    """The moments of a scheduled action, one after the other."""
 
     def __init__(self, found: Iterator[float]) -> None:
         """``found``: the earliest first."""

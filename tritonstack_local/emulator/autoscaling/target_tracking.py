@@ -44,7 +44,7 @@ _HIGH, _LOW = 0, 1
 
 
 def put_alarms(policy: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Make the alarms of a target tracking policy of an endpoint variant; ``Alarms`` of PutScalingPolicy's answer."""
+    """Make the alarms of a target tracking policy of an endpoint variant; ``Alarms`` of PutScalingPolicy's response."""
     configuration = policy["TargetTrackingScalingPolicyConfiguration"]
     metric = _metric(policy["ResourceId"], configuration)
     target = configuration["TargetValue"]
@@ -76,7 +76,7 @@ def drop_alarms(policy: Mapping[str, Any]) -> None:
 
 
 def _metric(resource: str, configuration: Mapping[str, Any]) -> Request:
-    """What an alarm looks at, as PutMetricAlarm takes it."""
+    """The metric of an alarm, as PutMetricAlarm takes it."""
     _, endpoint, _, variant = resource.split("/")
     if "PredefinedMetricSpecification" in configuration:
         kind = configuration["PredefinedMetricSpecification"]["PredefinedMetricType"]
@@ -110,7 +110,7 @@ def write_idle(policies: Sequence[dict[str, Any]]) -> None:
 
 
 def follow(target: ScalableTarget, policies: Sequence[dict[str, Any]], *, count: int, activities: Activities) -> None:
-    """Add or remove instances as the alarms of a target's policies ask; ``count``: those that it has."""
+    """Add or remove instances by the alarms of a target's policies; ``count``: its instances now."""
     removing = [policy for policy in policies if not _configuration(policy).get("DisableScaleIn")]
     more = {policy["PolicyName"]: _wish(policy, _HIGH, target=target, count=count) for policy in policies}
     fewer = {policy["PolicyName"]: _wish(policy, _LOW, target=target, count=count) for policy in removing}
@@ -145,7 +145,7 @@ def _configuration(policy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _wish(policy: Mapping[str, Any], side: int, *, target: ScalableTarget, count: int) -> int | None:
-    """How many instances a policy asks for; None where its alarm is off, or was measured with another number."""
+    """Instances that a policy demands; None where its alarm is off, or was measured with another number."""
     alarm = find(policy["Alarms"][side]["AlarmName"])
     if alarm is None or alarm["StateValue"] != "ALARM":
         return None

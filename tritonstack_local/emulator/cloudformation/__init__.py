@@ -1,1 +1,1 @@
-"""CloudFormation resource types that MiniStack lacks or only half keeps."""
+"""CloudFormation resource types and stack operations that MiniStack lacks or has in part."""

@@ -76,7 +76,7 @@ def _wait_for(  # noqa: PLR0917  MiniStack's interface
 
 
 def _data(token: str, status: str) -> dict[str, Any]:
-    """What signals of a status brought, by UniqueId."""
+    """The data of the signals of a status, by UniqueId."""
     signals = cloudformation.wait_condition_handles().get(token, {}).get("signals", {})
     return {unique: signal["Data"] for unique, signal in signals.items() if signal["Status"] == status}
 
@@ -97,7 +97,7 @@ ServiceToken: "Updates are not supported")."""
 
 
 class Answered(threading.Event):
-    """Set by MiniStack when the answer is there; wakes who waits on the clock."""
+    """Set by MiniStack when the response is there; wakes those that wait on the clock."""
 
     def set(self) -> None:
         """Set, and wake."""
@@ -120,7 +120,7 @@ class Call:
     request_id: str = field(default_factory=new_uuid)
 
     def event(self, token: str) -> dict[str, Any]:
-        """What the function is called with."""
+        """The event that the function is invoked with."""
         event = {
             "RequestType": self.request_type,
             "RequestId": self.request_id,
@@ -162,7 +162,7 @@ class Call:
             raise RuntimeError(_REFUSED_CHANGE)
 
     def _log(self) -> None:
-        """Put the properties into the event that begins the operation, which AWS logs before it calls the function.
+        """Put the properties into the event that begins the operation, which AWS logs before it invokes the function.
 
         MiniStack has no such event where a replaced resource is deleted.
         """
@@ -236,7 +236,7 @@ def service_timeout(properties: dict[str, Any]) -> int:
 
 
 def install() -> None:
-    """Put our calls in the place of MiniStack's, and let a rollback delete what a failed creation may have left."""
+    """Replace MiniStack's requests to functions; have a rollback delete what a failed creation may have left."""
     _install_wait_conditions()
     roll_back = cloudformation.roll_back_operation.current
 

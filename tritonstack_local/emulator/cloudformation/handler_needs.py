@@ -30,7 +30,7 @@ Event = Literal["create", "update", "delete"]
 _CUSTOM = "AWS::CloudFormation::CustomResource"
 _PLACEHOLDER = re.compile(r"\{([^}]+)\}")
 _SUFFIX = "0A1B2C3D4E5F6"
-"""Stands for the suffix of a name that is not generated yet."""
+"""In place of the suffix of a name that is not generated yet."""
 _LONGEST = 63  # a generated name; the shortest limit of the types here, S3's
 
 
@@ -56,7 +56,7 @@ class Role:
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where a stack is."""
+    """Account and region of a stack, and a look-up of roles by name."""
 
     account: str
     region: str
@@ -155,7 +155,7 @@ class _Resource:
                     yield Need(action=action, resource=resource, context=context)
 
     def values(self, name: str) -> list[str]:
-        """What a placeholder stands for; several values for several ARNs, none where a property is not there."""
+        """The values of a placeholder; several for several ARNs, none where a property is not there."""
         change, site = self._change, self._site
         fixed = {"partition": "aws", "region": site.region, "account": site.account}
         if name in fixed:

@@ -170,7 +170,7 @@ def _change_set(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_parameters() -> None:
-    """Template parameters that stand in Systems Manager need a right to read them: of the role, or of the caller.
+    """Template parameters in Systems Manager need a permission to read them: of the role, or of the caller.
 
     Source: the message in aws/aws-cdk, issue 20959. That it is the role's where one is named is UNVERIFIED.
     """

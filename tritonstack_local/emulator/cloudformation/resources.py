@@ -62,7 +62,7 @@ class NamedResource:
             self.service.call(f"Delete{self.kind.noun}", {self.kind.name_member: record.name})
 
     def existing(self, arn: str) -> Record:
-        """The record; raises ``RefusedError`` where somebody deleted it behind the stack's back."""
+        """The record; raises ``RefusedError`` where it was deleted outside of the stack."""
         record: Record | None = self.records.by_arn(arn)
         if record is None:
             raise RefusedError("ResourceNotFound", f"{arn} does not exist", source="CloudFormation, NotFound")
@@ -179,7 +179,7 @@ class ScalingPolicyResource:
         return arn, {"Arn": arn}
 
     def update(self, physical: str, _old: Properties, new: Properties, stack_name: str) -> Provisioned:
-        """Putting again changes the policy. It is known by its ARN: one that somebody put again is another."""
+        """PutScalingPolicy changes the policy. Its ARN identifies it: deleted and put again, it has another."""
         if self._targets.policy_by_arn(physical) is None:
             raise _not_found(physical)
         return self.create("", new, stack_name)

@@ -105,7 +105,7 @@ def _in_turn(delete: Handler) -> Handler:
 
 
 def _heed_at_the_end() -> None:
-    """A request that came after the last resource was begun counts, too."""
+    """Cancel also after the last resource was begun."""
     resolve = cloudformation.resolve_stack_outputs.current
 
     def resolve_unless_cancelled(*arguments: Any) -> Any:
@@ -339,7 +339,7 @@ def _with_names_in_ssm(describe: Handler) -> Handler:
 
 
 def _named(parameter: dict[str, Any], resolved: Any) -> dict[str, Any]:
-    """A parameter whose value is its name in SSM, a separator and what that holds; as it is, where SSM is not asked."""
+    """A parameter whose value is its name in SSM, a separator and the value there; unchanged where it is not of SSM."""
     name = resolved.get("SsmName") if isinstance(resolved, Mapping) else None
     if name is None:
         return parameter

@@ -162,7 +162,7 @@ def describe_alarms(request: Request) -> dict[str, Any]:
 
 
 def list_metrics(request: Request) -> dict[str, Any]:
-    """ListMetrics, in one page: a filter without a value asks for the dimension alone."""
+    """ListMetrics, in one page: a filter without a value matches the dimension alone."""
     return _by_ministack(cloudwatch.list_metrics, request)
 
 
@@ -189,7 +189,7 @@ def set_alarm_state(request: Request) -> None:
 
 
 def describe_alarm_history(_request: Request) -> dict[str, Any]:
-    """Refuse what MiniStack would answer without dimensions or with what is not kept here."""
+    """Refuse operations that MiniStack would respond to without dimensions, or from what is not kept here."""
     raise refused("operations", "DescribeAlarmHistory and DescribeAlarmsForMetric are not in the local AWS")
 
 

@@ -233,7 +233,7 @@ def _refuse_circles(queries: Iterable[Query]) -> None:
 
 
 class Results:
-    """What queries give over a time. Each is computed once, when it is first asked for."""
+    """Results of queries over a span. Each is computed once, when it is first read."""
 
     def __init__(self, queries: Sequence[Query], *, start: float, end: float) -> None:
         """``start`` and ``end`` in seconds since the epoch."""
@@ -352,7 +352,7 @@ def get_metric_statistics(request: Request) -> dict[str, Any]:
 
 
 def get_metric_data(request: Request) -> dict[str, Any]:
-    """GetMetricData, the newest points first unless asked otherwise, every point in one page."""
+    """GetMetricData, the newest points first unless ScanBy is TimestampAscending, every point in one page."""
     wanted = request["MetricDataQueries"]
     if len(wanted) > _MOST_QUERIES:
         raise refused("GetMetricData", f"MetricDataQueries must not have a size greater than {_MOST_QUERIES}.")

@@ -35,7 +35,7 @@ def _keeping_all(call: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, A
 
 
 def _create(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:
-    """Create a template's project; raises ValueError with what CreateProject answers."""
+    """Create a template's project; raises ValueError with CreateProject's message."""
     name = properties.get("Name") or cloudformation.physical_name(stack, logical_id, max_len=255)
     return _call(codebuild.create_project, "CreateProject", {**properties, "Name": name})
 

@@ -21,7 +21,7 @@ from tritonstack_local.emulator.request_validation import CREDENTIALS, RefusedEr
 
 @contextmanager
 def failing_as_client_error(what: str) -> Iterator[None]:
-    """Turn a refused or failed call within the block into the phase's failure, CodeBuild's ``CLIENT_ERROR``."""
+    """Turn a refused or failed request within the block into the phase's failure, CodeBuild's ``CLIENT_ERROR``."""
     try:
         yield
     except ClientError as error:

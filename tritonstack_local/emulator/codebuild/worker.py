@@ -56,7 +56,7 @@ from tritonstack_local.trtexec.launchers import NoStandInsError, stand_in_variab
 _PRINCIPAL = "codebuild.amazonaws.com"
 _KEY_ACTIONS = ("DescribeKey", "GenerateDataKey", "Encrypt", "Decrypt", "ReEncryptFrom", "ReEncryptTo")
 LINKED = (".envs", "node_modules")
-"""Folders of the project that stand in for what an image has installed."""
+"""Folders of the project in place of what an image has installed."""
 
 
 def gpu_variables(plan: BuildPlan, log: service_events.LogStream) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""IAM of the local AWS: who makes a request, what it needs, and whether policies allow it."""
+"""IAM of the local AWS: the principal of a request, the actions that it needs, and whether policies allow them."""

@@ -78,7 +78,7 @@ def enforced() -> bool:
 
 
 def current_principal() -> Principal:
-    """Who made the request that is in progress; the administrator where none is."""
+    """The principal of the request in progress; the administrator where none is."""
     return _current.get()
 
 

@@ -1,4 +1,4 @@
-"""The gate in front of the services: reads a request, finds its caller, and asks ``authorize``.
+"""The gate in front of the services: reads a request, finds its caller, and calls ``authorize``.
 
 Also the routes that the runtime and ``tritonstack local`` use: decisions on InvokeEndpoint, credentials of a role, and
 what was used and denied.
@@ -116,7 +116,7 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _refusal_answer(service: str, refused: RefusedError, headers: Mapping[str, str]) -> Answer:
-    """MiniStack's answer, in the error form of the service that was asked, of botocore's name."""
+    """MiniStack's error response, in the form of ``service``, of botocore's name."""
     code = iam.denied_codes().get(service, refused.code) if refused.code == "AccessDenied" else refused.code
     status, answered, body = iam.access_denied_response(
         "monitoring" if service == "cloudwatch" else service,

@@ -159,14 +159,14 @@ def condition_keys(action: str) -> frozenset[str]:
 
 @functools.cache
 def _keys(service: str, action: str) -> dict[str, str]:
-    """The service's ``keys`` that the action knows."""
+    """The service's ``keys`` that the action has."""
     known = condition_keys(action)
     return {key: term for key, term in services()[service].get("keys", {}).items() if key in known}
 
 
 @functools.cache
 def services() -> dict[str, dict[str, Any]]:
-    """botocore's service → what ``operations.json`` has of it."""
+    """botocore's service → its part of ``operations.json``."""
     found: dict[str, dict[str, Any]] = data_beside(__file__, "operations.json")["services"]
     return found
 

@@ -40,7 +40,7 @@ _DATA_PLANES = re.compile(
 )
 """Paths that MiniStack gives to services of its own before it looks at what a request is signed for."""
 _OTHER_HOSTS = re.compile(rf"{application.s3_vhost_exclude_re().pattern}|\.(aoss|accesspoint|elb|lambda-url)\.|^mrap\.")
-"""Hosts of functions, interfaces and load balancers, which MiniStack asks whatever a request is signed for."""
+"""Hosts of functions, interfaces and load balancers: MiniStack routes to them whatever a request is signed for."""
 COMBINATION = "InvalidParameterCombination"
 """AWS's code of parameters that must not be used together ("Common Errors" of the query services)."""
 NO_PERMISSIONS = frozenset({COMBINATION, "InvalidArgument", "MalformedXML"})

@@ -1,4 +1,4 @@
-"""How long policies may be, which MiniStack does not ask: as synthesis counts them, and of users and groups, too."""
+"""Quotas of the length of policies, which MiniStack does not check: synthesis's, and those of users and groups."""
 
 from __future__ import annotations
 

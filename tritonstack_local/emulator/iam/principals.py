@@ -1,4 +1,4 @@
-"""Principals: who an access key stands for, the policies of roles and users, and sessions of roles.
+"""Principals: the owner of an access key, the policies of roles and users, and sessions of roles.
 
 MiniStack keeps roles, users, policies and the sessions that AssumeRole makes. The account's administrator is the caller
 whose access key is none of theirs but the one that ``tritonstack local up`` drew.
@@ -56,7 +56,7 @@ ADMINISTRATOR = Principal(arn=f"arn:aws:iam::{ACCOUNT}:user/administrator", kind
 def principal_of(access_key: str) -> Principal:
     """The caller whose access key this is.
 
-    Raises CredentialsError: there is none (the request is not signed), it is nobody's, or its session has ended.
+    Raises CredentialsError: there is none (the request is not signed), it is unknown, or its session has ended.
     """
     if not access_key:
         raise CredentialsError(

@@ -124,7 +124,7 @@ class Records:
         return {"stack": "", "logical_id": ""}
 
     def write(self) -> None:
-        """Leave the document in the folder that ``IAM_RECORDS`` names, if it names one."""
+        """Write the document into the folder that ``IAM_RECORDS`` names, if it names one."""
         folder = os.environ.get(IAM_RECORDS)
         if folder:
             Path(folder).mkdir(parents=True, exist_ok=True)

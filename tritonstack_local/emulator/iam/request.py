@@ -41,7 +41,7 @@ Headers = Mapping[str, str]
 
 
 class UnreadableRequestError(ValueError):
-    """A request whose service or operation is unknown; the text says which."""
+    """A request whose service or operation is unknown; the text names it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ def read_request(method: str, path: str, query: Query, headers: Headers, body: b
 
 
 def reads_body(method: str, headers: Headers, query: Query) -> bool:
-    """Whether the body says what a request touches. False for S3, whose bodies are large, but of DeleteObjects."""
+    """Whether the body names the resources of a request. False for S3, whose bodies are large, but of DeleteObjects."""
     _, _, scope = _signature(headers, query)
     return scope != "s3" or "x-amz-target" in headers or (method == "POST" and "delete" in query)
 
@@ -192,7 +192,7 @@ def _xml(headers: Headers, body: bytes, shape: Any) -> dict[str, Any]:
 
 
 def _body_members(protocol: str, headers: Headers, body: bytes, shape: Any) -> dict[str, Any]:
-    """What stands in the body of a REST request. A payload that is no structure is not looked at."""
+    """The members in the body of a REST request. A payload that is no structure is not read."""
     if not body or shape is None:
         return {}
     payload = shape.serialization.get("payload")
@@ -253,7 +253,7 @@ def _field(name: str, shape: Any, *, ec2: bool) -> str:
 
 
 class _Route(NamedTuple):
-    """What a request must have to be of an operation, and where its members stand."""
+    """What a request must have to be of an operation, and the places of its members."""
 
     operation: Any
     path: re.Pattern[str]
@@ -300,7 +300,7 @@ def _route(operation: Any) -> _Route:
 
 @functools.cache
 def _deciding(service: str) -> frozenset[str]:
-    """Parameters of queries by which a service tells operations apart. MiniStack takes the first that it looks for."""
+    """Query parameters that distinguish operations of a service. MiniStack takes the first that it looks for."""
     return frozenset(
         name
         for method in ("GET", "HEAD", "PUT", "POST", "DELETE")

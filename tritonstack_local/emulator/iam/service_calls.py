@@ -122,7 +122,7 @@ def log_needs(group: str, stream: str) -> tuple[Need, ...]:
 
 
 def interface_needs(subnets: Sequence[str], groups: Sequence[str], *, service: str) -> tuple[Need, ...]:
-    """Needs of placing a machine in each subnet, and of taking it back.
+    """Needs of placing a network interface in each subnet, and of deleting it.
 
     Sources: Lambda developer guide, "Giving Lambda functions access to resources in an Amazon VPC"; CodeBuild user
     guide, "Allow CodeBuild access to AWS services required to create a VPC network interface"; SageMaker developer

@@ -67,7 +67,7 @@ class ProcessingJob(Record):
         self.started = self.modified = clock.now()
 
     def stopping(self) -> None:
-        """The entrypoint was asked to end."""
+        """The entrypoint is to end."""
         self.status, self.modified = "Stopping", clock.now()
 
     def end(self, status: str, *, reason: str | None, message: str | None) -> None:
@@ -84,7 +84,7 @@ class ProcessingJob(Record):
         }
 
     def describe(self) -> dict[str, Any]:
-        """DescribeProcessingJob's answer."""
+        """DescribeProcessingJob's response."""
         return {
             "StoppingCondition": {"MaxRuntimeInSeconds": self.runtime_seconds},
             **{name: value for name, value in self.request.items() if name != "Tags"},
@@ -225,7 +225,7 @@ class Container:
         )
 
     def terminate(self) -> None:
-        """Ask the entrypoint to end."""
+        """Send SIGTERM to the entrypoint."""
         if self._enclosure is not None:
             self._enclosure.signal(signal.SIGTERM)
 
@@ -250,7 +250,7 @@ class Container:
 
     @property
     def _isolated(self) -> bool:
-        """Whether the request wants no network."""
+        """Whether the request isolates the container from networks."""
         return bool(self._job.request.get("NetworkConfig", {}).get("EnableNetworkIsolation"))
 
     @property
@@ -258,7 +258,7 @@ class Container:
         return self._enclosure is not None and self._enclosure.isolated
 
     def _command(self, given: list[str], search: str) -> list[str]:
-        """With ``env -C``: the folder stands for the container's working directory, too."""
+        """With ``env -C``: the folder is the container's working directory, too."""
         command = [self._seen(one) for one in given]
         # Inside its namespaces the program may lie where nothing is from here.
         if not self._own_namespaces and shutil.which(command[0], path=search) is None:
@@ -343,7 +343,7 @@ def upload(uri: str, folder: Path, key_arn: str | None, credentials: Mapping[str
 
 
 def _keys(store: Any, bucket: str, prefix: str) -> Iterator[str]:
-    """Keys with the prefix; those that end in a slash stand for folders in consoles and hold nothing."""
+    """Keys with the prefix, without those that end in a slash: consoles make them for folders, with no content."""
     for page in store.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
         yield from (one["Key"] for one in page.get("Contents", []) if not one["Key"].endswith("/"))
 

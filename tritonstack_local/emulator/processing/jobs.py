@@ -234,7 +234,7 @@ class ProcessingJobs:
             return self._get(request).describe()
 
     def stop_processing_job(self, request: Request) -> None:
-        """StopProcessingJob: asks the entrypoint to end."""
+        """StopProcessingJob: has SIGTERM sent to the entrypoint."""
         with self._state.changed:
             job = self._get(request)
             if job.status not in ("InProgress", "Stopping"):

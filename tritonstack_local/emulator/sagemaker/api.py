@@ -64,7 +64,7 @@ class Models:
 
 
 def _kept(record: Record) -> dict[str, Any]:
-    """What was asked for, without its tags, and when."""
+    """The request of a record, without its tags, and its time."""
     return {name: value for name, value in record.request.items() if name != "Tags"} | {"CreationTime": record.created}
 
 

@@ -157,17 +157,17 @@ class Deployment:
 
     @property
     def at_last_step(self) -> bool:
-        """Whether no step follows: every call goes to the new fleet."""
+        """Whether no step follows: every request goes to the new fleet."""
         return self._step == len(self._steps) - 1
 
     def shift(self) -> None:
-        """Begin the next step: the new fleet is to take more of the calls."""
+        """Begin the next step: the new fleet is to receive more of the requests."""
         self._step += 1
         self._baked = None
         self._enter("ActivatingTraffic")
 
     def bake(self) -> None:
-        """The calls are where they should be: watch the alarms for the step's time."""
+        """The traffic has shifted: watch the alarms for the step's time."""
         if self.step is None:
             raise ValueError(f"{self.config_name}: no traffic was shifted")
         self._baked = clock.deadline(self.step.wait_seconds)
@@ -184,7 +184,7 @@ class Deployment:
         self.stage, self.stage_started = stage, clock.now()
 
     def summary(self) -> dict[str, Any]:
-        """``PendingDeploymentSummary``; CurrentInstanceCount is what takes calls, as in the guide's events."""
+        """``PendingDeploymentSummary``; CurrentInstanceCount: those that receive requests, as in the guide."""
         return {
             "EndpointConfigName": self.config_name,
             "ProductionVariants": [
@@ -199,7 +199,7 @@ class Deployment:
         }
 
     def _active(self, total: int) -> int:
-        """Instances of ``total`` that take calls. The steps are counted on the first variant, others go along."""
+        """Instances of ``total`` that receive requests. Steps are counted on the first variant; others follow it."""
         if self.step is None or self.guardrails is None:
             return 0
         return min(total, -(-total * self.step.instances // self.guardrails.count))
@@ -238,7 +238,7 @@ class EndpointRecord(Record):
         self.modified = clock.now()
 
     def succeed(self) -> None:
-        """The new fleet answers: it is the endpoint's from now on."""
+        """The new fleet is ready: it is the endpoint's from now on."""
         if self.pending is None:
             raise ValueError(f"{self.name}: no deployment in progress")
         self.config_name = self.pending.config_name
@@ -266,7 +266,7 @@ class EndpointRecord(Record):
         return {**variant, "CurrentInstanceCount": self.pending.old_instances(variant["CurrentInstanceCount"])}
 
     def describe(self) -> dict[str, Any]:
-        """DescribeEndpoint's answer."""
+        """DescribeEndpoint's response."""
         answer: dict[str, Any] = {
             "EndpointName": self.name,
             "EndpointArn": self.arn,

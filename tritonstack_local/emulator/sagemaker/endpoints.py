@@ -71,7 +71,7 @@ class Endpoints:
         self._state = state
         self.instances = Instances(state)
         self.silently_back: Callable[[str], bool] = lambda _name: False
-        """Whether an endpoint's update is to be rolled back without a word (``gateway.Faults``)."""
+        """Whether an endpoint's update is to be rolled back without a FailureReason (``gateway.Faults``)."""
 
     def create_endpoint(self, request: Request) -> dict[str, Any]:
         """CreateEndpoint: the endpoint is Creating until its fleet is reported."""
@@ -229,7 +229,7 @@ class Endpoints:
         """Apply a report of the runtime on a new fleet; None where no deployment awaits it.
 
         The report names no account and region: endpoints of that name with that pending config are meant, wherever.
-        ``in_service``: the fleet is up. ``shifted``: it takes the calls of ``instances`` instances. ``failed``: it
+        ``in_service``: the fleet is up. ``shifted``: it receives requests with ``instances`` instances. ``failed``: it
         cannot be started, for a ``reason``.
         """
         with self._state.changed:
@@ -252,9 +252,9 @@ class Endpoints:
         return True
 
     def mark(self) -> str:
-        """A digest of all that describes the endpoints, tags included: while it stays the same, so does everything.
+        """A digest of the descriptions of all endpoints, tags included; it changes with any of them.
 
-        The runtime asks for it a few times a second, which costs either side a tenth of listing and describing.
+        The runtime requests it a few times a second, which costs either side a tenth of listing and describing.
         """
         with self._state.changed:
             described = [(e.describe(), self._state.tags.get(e.arn)) for e in self._state.endpoints.everywhere()]

@@ -40,13 +40,13 @@ Variant = Mapping[str, Any]
 
 
 class Instances:
-    """What stands between a request for instances and the instances."""
+    """Limits and shortages of instances, by type."""
 
     def __init__(self, state: SageMakerState) -> None:
         """Counts what the endpoints of ``state`` have."""
         self._state = state
         self.short_of: Callable[[str, str], bool] = lambda _instance_type, _what: False
-        """Whether new instances of a type are refused for want of ``limit`` or ``capacity`` (``gateway.Faults``)."""
+        """Whether new instances of a type are refused for lack of ``limit`` or ``capacity`` (``gateway.Faults``)."""
 
     def check_limit(self, config_name: str, operation: str, *, added: Mapping[str, int] | None = None) -> None:
         """Refuse a request for instances beyond the account's quota.

@@ -79,7 +79,7 @@ def _wanted(record: Record, request: Request) -> bool:
 
 
 def _place(record: Record) -> tuple[float, str]:
-    """Where a record stands in the order; the name makes it unique."""
+    """A record's place in the order; the name makes it unique."""
     return (record.created, record.name.lower())
 
 
@@ -107,7 +107,7 @@ class Tags:
         self._state = state
 
     def add_tags(self, request: Request) -> dict[str, Any]:
-        """AddTags: adds or overwrites; answers with all tags."""
+        """AddTags: adds or overwrites; returns all tags."""
         with self._state.changed:
             own = self._of(request["ResourceArn"])
             merged = {**own, **{pair["Key"]: pair["Value"] for pair in request["Tags"]}}
