@@ -72,7 +72,7 @@ def evaluate(request: Request, policies: Policies) -> Decision:
     """Evaluate a request: an explicit deny of any policy wins, else identity or resource policies must allow.
 
     Raises:
-        ValueError: a policy that IAM refuses, or that the guide does not say how to evaluate.
+        ValueError: a policy that IAM refuses, or whose evaluation the guide does not describe.
     """
     context = _values(request)
     applied = {kind: getattr(policies, kind.name.lower()) for kind in PolicyKind}

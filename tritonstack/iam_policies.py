@@ -37,7 +37,7 @@ _FIRST, _LAST = "\U000f0000", "\U000fffff"
 def covers(wide: str, narrow: str) -> bool:
     """Whether every text that ``narrow`` matches is matched by ``wide``; also for a ``narrow`` that is plain text.
 
-    Never True without being so; False for some patterns with ``?`` and ``*`` that are covered.
+    No false positives; False for some patterns with ``?`` and ``*`` that are covered.
     """
     if wide in (narrow, "*"):
         return True
@@ -112,7 +112,7 @@ class Test:
         return f"{self.operator} {self.key} {' | '.join(self.values)}"
 
     def implies(self, other: Test) -> bool:
-        """Whether each request that passes this test passes the other. Never True without being so."""
+        """Whether each request that passes this test passes the other. No false positives."""
         same = other.operator in {self.operator, f"{self.operator}IfExists"}
         same = same or {self.operator, other.operator} == {"ArnEquals", "ArnLike"}
         if self.key != other.key or not same:
@@ -151,5 +151,5 @@ def conditions_of(value: Any, text: Callable[[Any], str] = str) -> Conditions:
 
 
 def stricter(narrow: Conditions, wide: Conditions) -> bool:
-    """Whether every request that passes the narrow conditions passes the wide ones. Never True without being so."""
+    """Whether every request that passes the narrow conditions passes the wide ones. No false positives."""
     return all(any(mine.implies(theirs) for mine in narrow) for theirs in wide)

@@ -158,7 +158,7 @@ def _written(added: Added) -> Iterator[str]:
 
 
 def _size(folder: Path) -> str:
-    """How many files a model's directory has beside its configuration, and how large they are."""
+    """Number and size of a model directory's files, without its configuration."""
     sizes = [path.stat().st_size for name, path in files_below(folder) if name != CONFIG]
     return f"{len(sizes)} {'file' if len(sizes) == 1 else 'files'}, {sum(sizes):,} bytes"
 

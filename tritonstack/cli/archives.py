@@ -116,7 +116,7 @@ def built_lines(item: Built) -> str:
 
 
 def _choice(environment: str | None, changes: dict[str, Any]) -> BuildChoice:
-    """How the models are made: as the environment says, unless an option says otherwise."""
+    """How the models are built: by the environment's settings, which options override."""
     if environment is None:
         return BuildChoice(**changes)
     return dataclasses.replace(choice_of(load_environment(environment_file(environment))), **changes)

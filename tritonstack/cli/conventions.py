@@ -36,7 +36,7 @@ def environment_option(
 ) -> Callable[[Command], Command]:
     """The option ``-e/--environment``; no command takes an environment in another way.
 
-    ``default``: None where a command does something of its own without an environment, which ``text`` then says.
+    ``default``: None where a command also works without an environment; ``text`` then describes how.
     """
     return click.option(
         "--environment",

@@ -133,7 +133,7 @@ def plan_lines(plan: Deletion) -> Iterable[str]:
 
 
 def carry_out(stacks: Iterable[LeftStack], session: Session, *, steps: Steps) -> None:
-    """Delete stacks in their order, with progress; Ctrl-C says what goes on.
+    """Delete stacks in their order, with progress; after Ctrl-C the deletions that go on are printed.
 
     Raises WorkFailedError: one was not deleted.
     """
@@ -213,7 +213,7 @@ def list_lines(deployed: Deployed) -> Iterable[str]:
 
 
 def _ask(plan: Deletion, *, yes: bool) -> None:
-    """The question. Raises InputError where nobody can answer it, and Abort for a no."""
+    """Ask for confirmation. Raises InputError without a terminal, and Abort after a no."""
     if yes:
         return
     if not _at_a_terminal():

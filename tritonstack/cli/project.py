@@ -104,7 +104,7 @@ def _installed(name: str) -> str | None:
 
 
 def _in_the_way(folder: Path, texts: Mapping[str, str]) -> Iterator[Problem]:
-    """What a new project would lie beside, or write over; hidden files that it has not itself may be there."""
+    """Files in a folder that a new project would mix with or overwrite; hidden files of other names may be there."""
     allowed = "a new or empty folder; hidden files that no project has may be in it (.git, .venv)"
     there = next(each for each in (folder.resolve(), *folder.resolve().parents) if each.exists())
     if not there.is_dir():

@@ -186,7 +186,7 @@ class RootGroup(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As in any group; a group whose packages are not installed says how to install them."""
+        """As in any group; the error for a group that is not installed has the command that installs it."""
         if args[0] not in self.list_commands(ctx) and args[0] in registered(GROUPS).names:
             ctx.fail(f"'{args[0]}' needs more packages: pip install 'tritonstack[{args[0]}]'")
         return super().resolve_command(ctx, args)

@@ -20,7 +20,7 @@ from tritonstack.paths import write_text
 
 @dataclass(frozen=True, kw_only=True)
 class ModelEntries:
-    """Models that an endpoint's entry in an environment file shall have beside those that it has."""
+    """Models to add to an endpoint's entry in an environment file."""
 
     file: Path
     endpoint: str

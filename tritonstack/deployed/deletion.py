@@ -51,7 +51,7 @@ def plan_deletion(deployed: Deployed, *, archives: bool) -> Deletion:
 
 
 def _why_kept(left: LeftStack, staying: Sequence[DeployedStack], *, archives: bool) -> str:
-    """Why a stack cannot be deleted beside those that stay; empty where it can."""
+    """Why a stack cannot be deleted while the others stay; empty where it can."""
     stack = left.stack
     if stack.in_progress and stack.status != "DELETE_IN_PROGRESS":
         return f"it is {stack.status}: somebody is deploying it; wait until that has ended"

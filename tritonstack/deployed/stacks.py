@@ -63,7 +63,7 @@ class DeployedStack:
 
     @property
     def kind(self) -> str:
-        """Its part without what tells several of a kind apart: ``serving-``, ``observability``, ``network``."""
+        """Its part without the name or number of a single one: ``serving-``, ``observability``, ``network``."""
         if self.endpoint:
             return naming.SERVING_PREFIX
         return naming.OBSERVABILITY if _OBSERVABILITY.fullmatch(self.part) else self.part

@@ -42,7 +42,7 @@ class Builder:
 
 
 class NoBuilderError(LookupError):
-    """Nothing can build engines for that platform in that region: ``problem`` says why not, and what could be built."""
+    """Nothing can build engines for that platform in that region; ``problem`` has the reason and the alternatives."""
 
     def __init__(self, *, found: str, allowed: str, advice: str = "") -> None:
         """Takes the parts of the problem."""

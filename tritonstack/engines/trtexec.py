@@ -192,7 +192,7 @@ def write_job(
     outputs: Sequence[str],
     timeout_seconds: float,
 ) -> dict[str, Any]:
-    """Write ``job.json`` and the inputs' raw files beside the graph; returns the job.
+    """Write ``job.json`` and the inputs' raw files into the graph's folder; returns the job.
 
     ``inputs``: input → the proof's array, in the graph's type, the batch first. ``outputs``: those that the plan must
     answer. ``timeout_seconds``: of build and proof together. Raises :class:`InputError` with every reason where the

@@ -23,7 +23,7 @@ PARAMETER_BYTES = 4096
 
 
 class StackOutputs(TypedDict):
-    """What every stack tells."""
+    """Outputs of every stack."""
 
     contract: Annotated[int, Field(description=f"The contract's version: {CONTRACT}.")]
     minor: Annotated[int, Field(description="Its minor version: fields may have been added since 0.")]
@@ -157,7 +157,7 @@ KINDS: dict[str, type[Any]] = {
     "serving": ServingOutputs,
     "observability": ObservabilityOutputs,
 }
-"""Kind of stack → what it tells."""
+"""Kind of stack → model of its outputs."""
 AnyOutputs = Annotated[
     ArtifactsOutputs | NetworkOutputs | BuildsOutputs | ServingOutputs | ObservabilityOutputs,
     Field(discriminator="kind"),
@@ -165,7 +165,7 @@ AnyOutputs = Annotated[
 
 
 class StackParameter(RootModel[AnyOutputs]):
-    """The value of a parameter: what one stack tells. Its kind says which fields it has."""
+    """The value of a parameter: the outputs of one stack. Its fields depend on its kind."""
 
     model_config = ConfigDict(json_schema_extra={"$id": f"urn:tritonstack:outputs-parameter:{CONTRACT}"})
 
@@ -198,7 +198,7 @@ class Builds(_StackEntry, BuildsFields):
 
 
 class Observability(_StackEntry, WatchFields):
-    """What watches the environment; the alarms of an endpoint are told with it."""
+    """Dashboard and alarms of the environment; an endpoint's own alarms are listed with the endpoint."""
 
 
 class ReleaseRecord(TypedDict):

@@ -219,7 +219,7 @@ def _beside(added: ModelEntry, old: Iterable[ServedSet], new: Mapping[tuple[str,
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFolders:
-    """What the folders of an environment's models say, by model. Reads settings, recipes and configurations."""
+    """Facts of an environment's model folders, by model. Reads settings, recipes and configurations."""
 
     dependencies: Mapping[str, str] = field(default_factory=dict)  # what its archive depends on
     unproven: Mapping[str, str] = field(default_factory=dict)  # why nothing can prove its archive; not of others

@@ -54,7 +54,7 @@ Outputs = Mapping[str, "np.ndarray[Any, Any]"]
 def dev_command(*, environment: str) -> None:
     """Watch model_repos/ and the file of ENVIRONMENT; build, invoke and release on the local AWS what is saved.
 
-    The response of each changed model to its sample request is printed beside the one before. Changed settings are
+    The response of each changed model to its sample request is printed next to its previous one. Changed settings are
     deployed. A mistake is shown, and what served before serves on. A local AWS is started where none runs, and stays up
     after Ctrl-C, which ends the watch.
     """
@@ -253,7 +253,7 @@ class Work:
         echo(f"deployed in {time.monotonic() - began:.0f} s")
 
     def _release(self, source: ArchiveSource, digest: str, endpoint: EndpointSettings) -> None:
-        """Build, publish and invoke a model, then move its record; print its response beside the one before."""
+        """Build, publish and invoke a model, then move its record; print its response next to the previous one."""
         name, began = f"{endpoint.name}/{source.name}", time.monotonic()
         session = require_local_aws().session()
         with self.steps.step(name) as step:
@@ -318,7 +318,7 @@ def _answer_now(verifier: Verifier, new: Release, deployed: DeployedSet, *, name
 
 
 def answer_lines(before: Outputs | str, now: Outputs) -> Iterator[str]:
-    """Each output as it is now, beside the one before."""
+    """Each output, next to its previous value."""
     if isinstance(before, str):
         yield f"before: {before}"
         before = {}

@@ -129,7 +129,7 @@ EMULATOR_AGAIN = (
 def _start_other_half(
     paths: LocalPaths, record: RunningRecord, *, report: Callable[[str], None], note: Callable[[str], None]
 ) -> LocalAws:
-    """Start the part that has ended beside the one that runs; where it does not start, the other one stays."""
+    """Start emulator or runtime again where one of them has ended; the other one keeps running in any case."""
     lost = record.runtime is None or not record.runtime.running
     port = record.runtime_port if lost else record.emulator_port
     name = "the SageMaker runtime" if lost else "the AWS emulator"

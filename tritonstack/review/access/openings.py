@@ -140,7 +140,7 @@ def _least(facts: Iterable[Fact]) -> list[Fact]:
 def _compared(
     before: Iterable[Fact], after: Iterable[Fact], *, owners_before: Owners, owners_after: Owners
 ) -> Iterator[OpeningEntry]:
-    """What comes and goes."""
+    """Openings that a change adds or removes."""
     old, new = _least(before), _least(after)
     outside = frozenset(each.about[:2] for each in (*old, *new)) - owners_before - owners_after
 

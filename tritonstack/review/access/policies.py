@@ -27,7 +27,7 @@ class Element:
     shown: str = field(compare=False)  # as the template writes it
 
     def covers(self, other: Element) -> bool:
-        """Whether everything that the other matches is matched by this one. Never True without being so."""
+        """Whether everything that the other matches is matched by this one. No false positives."""
         if self.negated or other.negated:
             return self == other or (self.text == "*" and not self.negated)
         return covers(self.text, other.text)
@@ -73,7 +73,7 @@ class Grant:
         return (not self.allows, principal, self.action, self.resource, sorted(self.conditions))
 
     def covers(self, other: Grant) -> bool:
-        """Whether it allows, or denies, all that the other does. Never True without being so."""
+        """Whether it allows, or denies, all that the other does. No false positives."""
         return self.allows == other.allows and self._reaches(other)
 
     def denies(self, other: Grant) -> bool:

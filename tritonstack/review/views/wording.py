@@ -162,7 +162,7 @@ def _cut(title: str, lines: Sequence[str], folded: Sequence[str] = (), fold: str
 
 
 def _first(lines: Sequence[str]) -> int:
-    """How many of some lines are shown: a line that says "1 more" is as long as the one that it leaves out."""
+    """How many of some lines are shown; never all but one, as "1 more" would take a line, too."""
     return MOST_LINES if len(lines) > MOST_LINES + 1 else len(lines)
 
 
