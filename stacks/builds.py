@@ -30,7 +30,7 @@ from constructs_lib.triton_model import TritonImage, allow_pull
 from tritonstack import aws_names, naming
 from tritonstack.config import Environment
 from tritonstack.config.builds import QUEUE_MINUTES
-from tritonstack.engines.plan import Builder
+from tritonstack.engines.engine_builds import Builder
 from tritonstack.preparation.deployed_builds import DeployedBuilds
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tritonstack.config import Environment, engines_built_on_deploy
 from tritonstack.config.yaml_loader import with_lines
-from tritonstack.engines.plan import EnginePlan, plan_engines
+from tritonstack.engines.engine_builds import EngineBuilds, engine_builds
 from tritonstack.errors import Problem, collecting, refuse
 from tritonstack.models.inputs import digests_of, resolved_models
 from tritonstack.models.source import ArchiveSource, contents_of
@@ -27,7 +27,7 @@ class Served:
     environment: Environment
     sources: Mapping[str, ArchiveSource]  # archive's name → its source
     release_sets: Mapping[str, Mapping[str, str]]  # endpoint → archive's name → digest
-    engines: EnginePlan  # the TensorRT engines that the archives need, and what builds them
+    engines: EngineBuilds  # the TensorRT engines that the archives need, and what builds them
 
 
 def served_by(environment: Environment, repositories: Path, *, file: Path) -> Served:
@@ -42,7 +42,7 @@ def served_by(environment: Environment, repositories: Path, *, file: Path) -> Se
     digests = digests_of(sources.values())
     contents = {name: contents_of(source) for name, source in sources.items()}
     archives = {entry: tuple(source.name for source in found) for entry, found in resolved.items()}
-    engines = plan_engines(environment, resolved, file=file)
+    engines = engine_builds(environment, resolved, file=file)
     problems = [
         *check_archives(environment, contents, archives=archives, file=file),
         *engines.problems,
@@ -55,7 +55,7 @@ def served_by(environment: Environment, repositories: Path, *, file: Path) -> Se
 
 
 def _check_closed_builds(
-    environment: Environment, sources: Mapping[str, ArchiveSource], *, engines: EnginePlan, file: Path
+    environment: Environment, sources: Mapping[str, ArchiveSource], *, engines: EngineBuilds, file: Path
 ) -> Iterator[Problem]:
     """Whatever a deployment's builds would fetch in a network without outbound internet access, where they time out.
 

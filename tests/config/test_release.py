@@ -11,7 +11,7 @@ from tests.config.environment_file import write_environment
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.config import load_environment
-from tritonstack.engines.plan import builder_for
+from tritonstack.engines.engine_builds import builder_for
 from tritonstack.errors import InputError
 from tritonstack.models.lint.view import Target
 from tritonstack.naming import Platform

@@ -20,7 +20,7 @@ from tests.models.folders import write_double
 from tests.preparation.tiny_engine import write_tiny
 from tests.tritonstack_local.emulator.building import make_project, make_service_role
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.engines.plan import Builder
+from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import change_job
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest

@@ -11,7 +11,7 @@ import pytest
 from tests.cases import cases
 from tests.models.fake_aws import FakeAws
 from tests.preparation.prepare_way import A10G, IMAGE
-from tritonstack.engines.plan import builder_for
+from tritonstack.engines.engine_builds import builder_for
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report

@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tests.preparation.prepare_way import A10G, IMAGE, T4, Clients, Way
-from tritonstack.engines.plan import builder_for
+from tritonstack.engines.engine_builds import builder_for
 from tritonstack.preparation import remote_job
 from tritonstack.preparation.build_order import JobNetwork
 from tritonstack.preparation.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, run_name

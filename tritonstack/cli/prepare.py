@@ -32,7 +32,7 @@ from tritonstack.cli.progress import ended_by_signals
 from tritonstack.cli.safe_console import SafeConsole
 from tritonstack.cli.session import require_account, session_of
 from tritonstack.config import EndpointSettings, load_environment
-from tritonstack.engines.plan import Builder, EnginePlan, PlannedBuild, plan_engines
+from tritonstack.engines.engine_builds import Builder, EngineBuild, EngineBuilds, engine_builds
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest, refuse
 from tritonstack.models.bucket import Place
 from tritonstack.models.build import refuse_errors_of_environment
@@ -255,23 +255,23 @@ def builders_command(*, environment: str, as_json: bool) -> None:
     file = environment_file(environment)
     settings = load_environment(file)
     archives = resolved_models(settings, project_folder() / "model_repos", file=file)
-    plan = plan_engines(settings, archives, file=file)
+    engines = engine_builds(settings, archives, file=file)
     if as_json:
-        builds = [_planned_build(build) for build in plan.builds]
-        refused = [dataclasses.asdict(problem) for problem in plan.problems]
+        builds = [_build_row(build) for build in engines.builds]
+        refused = [dataclasses.asdict(problem) for problem in engines.problems]
         print_json({"environment": environment, "builds": builds, "refused": refused})
-    elif plan.builds:
-        result_console().print(_builders_table(plan))
-        for build in plan.builds:
+    elif engines.builds:
+        result_console().print(_builders_table(engines))
+        for build in engines.builds:
             builder = build.builder
             echo(f"{builder.platform}: image {builder.image}, needs the quota {builder.machine.quota}")
             echo(f"{builder.platform}: {_driver(builder)}")
-    elif not plan.problems:
+    elif not engines.problems:
         echo(f"no archive of {environment} needs a TensorRT engine")
-    refuse(plan.problems)
+    refuse(engines.problems)
 
 
-def _builders_table(plan: EnginePlan) -> Table:
+def _builders_table(engines: EngineBuilds) -> Table:
     rows = (
         (
             str(build.builder.platform),
@@ -280,7 +280,7 @@ def _builders_table(plan: EnginePlan) -> Table:
             ", ".join(build.endpoints),
             listing(build.archives),
         )
-        for build in plan.builds
+        for build in engines.builds
     )
     return plain_table(("platform", "built on", "TensorRT", "endpoints", "engines"), rows)
 
@@ -294,7 +294,7 @@ def _driver(builder: Builder) -> str:
     return f"{cuda} needs {needs}, or NVIDIA's forward compatibility; {there}, and a build compares before it begins"
 
 
-def _planned_build(build: PlannedBuild) -> dict[str, Any]:
+def _build_row(build: EngineBuild) -> dict[str, Any]:
     builder = build.builder
     return {
         "platform": str(builder.platform),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.engines.plan import Builder
+from tritonstack.engines.engine_builds import Builder
 from tritonstack.models.source import ArchiveSource, contents_of
 from tritonstack.preparation.build_order import build_set
 from tritonstack.served import Served

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tritonstack.engines.plan import Builder
+from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import JOB, TIMING_CACHE
 from tritonstack.errors import WorkFailedError
 from tritonstack.foreign_text import parse_json

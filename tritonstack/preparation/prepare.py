@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tritonstack.aws_session import Session
 from tritonstack.disk import partial_folder
-from tritonstack.engines.plan import Builder
+from tritonstack.engines.engine_builds import Builder
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.models.bucket import ArtifactBucket

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from tritonstack.engines.plan import Builder, NoBuilderError, builder_for
+from tritonstack.engines.engine_builds import Builder, NoBuilderError, builder_for
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import Manifest

@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
 from tritonstack.aws_session import Session, stack_value
-from tritonstack.engines.plan import Builder
+from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import JOB, change_job
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds

@@ -357,7 +357,7 @@ def _where(served: ServedSet, order: Mapping[str, Json], environment: Environmen
 
     Where nothing builds the engine, the reason.
     """
-    from tritonstack.engines.plan import NoBuilderError, builder_for  # noqa: PLC0415 - most changes build nothing
+    from tritonstack.engines.engine_builds import NoBuilderError, builder_for  # noqa: PLC0415 - most changes build nothing
 
     region = order.get("region") or environment.stacks[served.stack].region
     if region is None:

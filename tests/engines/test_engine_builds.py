@@ -13,7 +13,14 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.instances import BuilderKind, load_build_machines
 from tritonstack.config import load_environment
 from tritonstack.config.builds import BuildSettings, ComputeType
-from tritonstack.engines.plan import Builder, EnginePlan, NoBuilderError, builder_for, least_tensorrt, plan_engines
+from tritonstack.engines.engine_builds import (
+    Builder,
+    EngineBuilds,
+    NoBuilderError,
+    builder_for,
+    engine_builds,
+    least_tensorrt,
+)
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.inputs import resolved_models
 from tritonstack.naming import Platform
@@ -136,15 +143,15 @@ def test_build_machines_lie_in_regions_that_exist_and_have_the_gpus_of_the_catal
             assert machine.vcpu == min(family), "the smallest of its family"
 
 
-def plan(project: Path, *endpoints: str, header: str = "", engine: str = ENGINE) -> EnginePlan:
+def builds_of(project: Path, *endpoints: str, header: str = "", engine: str = ENGINE) -> EngineBuilds:
     repositories = write_models(project, engine=engine)
     file = environment_file(project, *endpoints, header=header)
     settings = load_environment(file)
-    return plan_engines(settings, resolved_models(settings, repositories, file=file), file=file)
+    return engine_builds(settings, resolved_models(settings, repositories, file=file), file=file)
 
 
 def test_a_mixed_environment_gets_one_build_a_platform_each_on_its_own_gpu(tmp_path: Path) -> None:
-    made = plan(
+    made = builds_of(
         tmp_path,
         "instance_type: ml.g4dn.xlarge",
         "instance_type: ml.g5.2xlarge",
@@ -160,12 +167,12 @@ def test_a_mixed_environment_gets_one_build_a_platform_each_on_its_own_gpu(tmp_p
 
 
 def test_every_copy_is_named_once_however_many_endpoints_serve_it(tmp_path: Path) -> None:
-    made = plan(tmp_path, "", "", engine=f"{ENGINE}copies: 2\n")
+    made = builds_of(tmp_path, "", "", engine=f"{ENGINE}copies: 2\n")
     assert [build.archives for build in made.builds] == [("fast-0", "fast-1")]
 
 
 def test_an_endpoint_s_own_image_builds_its_engines(tmp_path: Path) -> None:
-    made = plan(tmp_path, f"image: {IMAGE}", "")
+    made = builds_of(tmp_path, f"image: {IMAGE}", "")
     assert [build.endpoints for build in made.builds if build.builder.image == IMAGE] == [("e0",)]
     assert len(made.builds) == 2
 
@@ -173,11 +180,11 @@ def test_an_endpoint_s_own_image_builds_its_engines(tmp_path: Path) -> None:
 def test_an_archive_with_a_plan_of_its_own_and_another_backend_need_no_engine(tmp_path: Path) -> None:
     (write_models(tmp_path) / "fast/fast/1/model.plan").write_bytes(b"plan")
     served = served_engines(tmp_path, "", models="[fast, double]")
-    assert served.engines == EnginePlan(builds=(), problems=())
+    assert served.engines == EngineBuilds(builds=(), problems=())
 
 
 def test_a_service_without_the_gpu_is_refused_with_the_one_that_has_it(tmp_path: Path) -> None:
-    made = plan(tmp_path, "", header="builds: {engine_builder: codebuild}")
+    made = builds_of(tmp_path, "", header="builds: {engine_builder: codebuild}")
     [problem] = made.problems
     assert problem.field == "endpoints[0].models[0]"
     assert "A10G" in problem.found
@@ -197,15 +204,15 @@ def test_synthesis_refuses_every_engine_that_nothing_can_build_at_once(tmp_path:
 
 def test_fp16_is_refused_where_tensorrt_takes_the_precision_of_the_onnx_file(tmp_path: Path) -> None:
     image = f"image: {IMAGE}"
-    [problem] = plan(tmp_path, f'release: "26.06"\n{image}').problems
+    [problem] = builds_of(tmp_path, f'release: "26.06"\n{image}').problems
     assert "fp16" in problem.found
     assert "26.06" in problem.found
     single = ENGINE.replace("engine: {", "engine: {precision: fp32, ")
-    assert plan(tmp_path / "single", f'release: "26.06"\n{image}', engine=single).problems == ()
+    assert builds_of(tmp_path / "single", f'release: "26.06"\n{image}', engine=single).problems == ()
 
 
 def test_a_tensorrt_model_without_a_word_on_its_engine_is_refused(tmp_path: Path) -> None:
-    made = plan(tmp_path, "", engine="dependency: engine\n")
+    made = builds_of(tmp_path, "", engine="dependency: engine\n")
     assert made.builds == ()
     [problem] = made.problems
     assert "no engine in its recipe" in problem.found

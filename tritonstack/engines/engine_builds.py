@@ -163,7 +163,7 @@ ANOTHER_TYPE = "Serve on an instance type with such a GPU, or serve the model wi
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedBuild:
+class EngineBuild:
     """The engines of one platform that one builder builds."""
 
     builder: Builder  # what builds them
@@ -172,10 +172,10 @@ class PlannedBuild:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnginePlan:
+class EngineBuilds:
     """The engines of an environment."""
 
-    builds: tuple[PlannedBuild, ...]  # what is built, by platform and image
+    builds: tuple[EngineBuild, ...]  # what is built, by platform and image
     problems: tuple[Problem, ...]  # what cannot be built at all, with what would work
 
 
@@ -192,9 +192,9 @@ class _Need:
         return f"the engine of {self.sources[0].name}{more}"
 
 
-def plan_engines(
+def engine_builds(
     environment: Environment, archives: Mapping[str, Sequence[ArchiveSource]], *, file: Path
-) -> EnginePlan:
+) -> EngineBuilds:
     """What builds the engines of an environment, and what cannot be built.
 
     ``archives``: entry of an endpoint's ``models`` → the sources of the archives that it means. ``file``: the
@@ -212,14 +212,14 @@ def plan_engines(
         if isinstance(builder, Builder) and not wrong and not options:
             served.setdefault((builder.platform, builder.image), (builder, []))[1].append(need)
     builds = [
-        PlannedBuild(
+        EngineBuild(
             builder=builder,
             endpoints=tuple(sorted({need.endpoint.name for need in needs})),
             archives=tuple(sorted({source.name for need in needs for source in need.sources})),
         )
         for _, (builder, needs) in sorted(served.items(), key=lambda item: item[0])
     ]
-    return EnginePlan(builds=tuple(builds), problems=(*with_lines(findings, file), *dict.fromkeys(refused)))
+    return EngineBuilds(builds=tuple(builds), problems=(*with_lines(findings, file), *dict.fromkeys(refused)))
 
 
 def _needs(environment: Environment, archives: Mapping[str, Sequence[ArchiveSource]]) -> Iterator[_Need]:
