@@ -31,8 +31,8 @@ from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import ArchiveName, Platform, artifact_parameter, builds_parameter
 from tritonstack.preparation.build_order import Order, OrderedArchive
 from tritonstack.preparation.gpu_step import EngineStoppedError, engine_failure, require_built
+from tritonstack.preparation.needed_work import PrepareSummary
 from tritonstack.preparation.prepare import Preparation, RunnerFor
-from tritonstack.preparation.prepare_plan import PrepareSummary
 from tritonstack.preparation.runners import runner_for as real_runner_for
 from tritonstack.preparation.stored_archives import source_of_digest
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins

@@ -17,7 +17,7 @@ from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import Place
 from tritonstack.preparation.gpu_step import EngineFailedError
-from tritonstack.preparation.prepare_plan import PrepareFailedError
+from tritonstack.preparation.needed_work import PrepareFailedError
 
 ONE = Place(endpoint="one", platform=A10G)
 TWO = Place(endpoint="two", platform=A10G)

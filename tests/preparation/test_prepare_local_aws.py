@@ -15,7 +15,7 @@ from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.models.bucket import Place
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.naming import Platform
-from tritonstack.preparation.prepare_plan import PrepareFailedError
+from tritonstack.preparation.needed_work import PrepareFailedError
 from tritonstack.unpacking import unpack
 
 

@@ -19,7 +19,7 @@ from tests.preparation.tiny_engine import FOLDER, TinyProject, output_of, task_o
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.manifest import Manifest, read_manifest
 from tritonstack.naming import Platform
-from tritonstack.preparation.export_step import EngineWork, PlannedEngine
+from tritonstack.preparation.export_step import EngineJob, EngineWork
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 PACKED = {"tiny-engine/config.pbtxt", "tiny-engine/1/model.plan", "tiny-engine/1/model.plan.json"}
@@ -50,7 +50,7 @@ def refused(exported: EngineWork, project: TinyProject) -> Iterator[EngineWork]:
     assert (exported.staged.repository / "tiny-engine/1/model.onnx").is_file()
 
 
-def _job(work: EngineWork) -> PlannedEngine:
+def _job(work: EngineWork) -> EngineJob:
     (job,) = work.jobs
     return job
 

@@ -12,7 +12,7 @@ from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import places_in, source_of, write, write_double
 from tests.preparation.prepare_way import A10G, T4, Way
-from tests.preparation.test_prepare_plan import NAME, manifest_for
+from tests.preparation.test_needed_work import NAME, manifest_for
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest, pack_inputs

@@ -19,7 +19,7 @@ from tritonstack.models.programs import Spent
 from tritonstack.models.sample import Proven
 from tritonstack.models.staging import Task
 from tritonstack.naming import ArchiveName, Platform
-from tritonstack.preparation.export_step import EngineWork, PlannedEngine, prepare_engines
+from tritonstack.preparation.export_step import EngineJob, EngineWork, prepare_engines
 from tritonstack.preparation.pack_step import finish_archive
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 
@@ -62,7 +62,7 @@ class TinyProject:
         work.mkdir(parents=True)
         return prepare_engines(task or task_of(self.places), work, self.places, print, timeout_seconds=120)
 
-    def phase_two(self, job: PlannedEngine) -> tuple[int, str]:
+    def phase_two(self, job: EngineJob) -> tuple[int, str]:
         """Run the step as the image does: exit status and log; its output goes into the job's folder."""
         done = subprocess.run(
             [sys.executable, "engine_step.py", "job.json"], cwd=job.folder, text=True, check=False, timeout=120,
@@ -76,12 +76,12 @@ class TinyProject:
         return finish_archive(work, {job.model: output_of(job) for job in work.jobs}, places, print)
 
 
-def output_of(job: PlannedEngine) -> Path:
+def output_of(job: EngineJob) -> Path:
     """Where the step leaves its files: in the job's folder."""
     return job.folder / "output"
 
 
-def write_real_output(job: PlannedEngine, plan: bytes = b"ptrt, as a plan begins", **changes: Any) -> Path:
+def write_real_output(job: EngineJob, plan: bytes = b"ptrt, as a plan begins", **changes: Any) -> Path:
     """What the step would leave whose trtexec is TensorRT's own; returns the output folder.
 
     The plan is no plan and its answer is ONNX Runtime's: here is no GPU. ``changes`` are fields of ``result.json``.

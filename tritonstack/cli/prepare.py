@@ -40,8 +40,8 @@ from tritonstack.models.inputs import resolved_models
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
 from tritonstack.preparation.build_order import Order, read_order
+from tritonstack.preparation.needed_work import Failure, NeededWork, PrepareFailedError, PrepareSummary, one_line
 from tritonstack.preparation.prepare import Preparation, preparation_of_project
-from tritonstack.preparation.prepare_plan import Failure, PreparationPlan, PrepareFailedError, PrepareSummary, one_line
 from tritonstack.preparation.stored_archives import orders_of
 from tritonstack.served import Served, served_by
 
@@ -72,13 +72,13 @@ class ArchiveLines:
             self._console.print(line, soft_wrap=True)
 
 
-def _planned(plan: PreparationPlan) -> Iterator[tuple[ArchiveName, Place, str, dict[str, str | None]]]:
-    """Each archive and place of a plan, what is done, and from where or on which machine."""
-    for item in plan.there:
+def _work_rows(work: NeededWork) -> Iterator[tuple[ArchiveName, Place, str, dict[str, str | None]]]:
+    """Each archive and place of the needed work, what is done, and from where or on which machine."""
+    for item in work.there:
         yield item.name, item.place, item.outcome, {}
-    for copy in plan.copies:
+    for copy in work.copies:
         yield copy.name, copy.place, "copy", {"from": copy.source.archive(copy.name)}
-    for build in plan.builds:
+    for build in work.builds:
         machine = build.builder.machine.name if build.builder else None
         for place in build.places:
             yield build.name, place, "build", {"machine": machine}
@@ -208,7 +208,7 @@ def _prepare(orders: Sequence[Order], session: Session, *, dry_run: bool, as_jso
     """Raises as ``Preparation.run``."""
     with preparation_of_project(orders, session=session, watch=ArchiveLines().say) as preparation:
         if dry_run:
-            _show_plan(preparation, as_json=as_json)
+            _show_needed_work(preparation, as_json=as_json)
             return
         try:
             summary = preparation.run()
@@ -224,21 +224,21 @@ def _prepare(orders: Sequence[Order], session: Session, *, dry_run: bool, as_jso
     echo(str(summary))
 
 
-def _show_plan(preparation: Preparation, *, as_json: bool) -> None:
-    plan = preparation.plan()
-    rows = list(_planned(plan))
+def _show_needed_work(preparation: Preparation, *, as_json: bool) -> None:
+    work = preparation.needed_work()
+    rows = list(_work_rows(work))
     if as_json:
         archives = [_row(name, place, outcome) | more for name, place, outcome, more in rows]
-        print_json({"archives": archives, "failed": _failed(plan.refused)})
+        print_json({"archives": archives, "failed": _failed(work.refused)})
     else:
         lines = []
         for name, place, outcome, more in rows:
             how = "".join(f"{_SAID[key]}{value}" for key, value in more.items() if value)
             lines.append(f"{place.archive(name)}  {outcome}{how}")
-        echo("\n".join([*sorted(lines), *map(str, plan.refused)]) or "nothing to prepare")
-    if plan.refused:
-        summary = PrepareSummary(bucket=preparation.bucket.name, archives=tuple(plan.there))
-        raise PrepareFailedError(plan.refused, left=(), summary=summary)
+        echo("\n".join([*sorted(lines), *map(str, work.refused)]) or "nothing to prepare")
+    if work.refused:
+        summary = PrepareSummary(bucket=preparation.bucket.name, archives=tuple(work.there))
+        raise PrepareFailedError(work.refused, left=(), summary=summary)
 
 
 KINDS = {"codebuild": "CodeBuild", "processing": "SageMaker Processing"}

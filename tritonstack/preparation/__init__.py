@@ -7,5 +7,5 @@ The way of an archive with an engine, a file a station:
 * ``gpu_step``, on a machine with the GPU, by ``runners``: the engine is built there and run once;
 * ``pack_step``, on any machine: compare the engine with the graph, pack the archive.
 
-``prepare`` does this for orders, after ``prepare_plan`` has compared them with the bucket (``stored_archives``).
+``prepare`` does this for orders, after ``needed_work`` has compared them with the bucket (``stored_archives``).
 """

@@ -171,7 +171,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedEngine:
+class EngineJob:
     """One TensorRT model of an archive: what its engine is built from, and the outputs expected of it."""
 
     model: str  # the model's directory in the archive
@@ -194,7 +194,7 @@ class EngineWork:
     """One archive after the export step: staged, linted, its ONNX graphs proven; a job for each missing plan."""
 
     staged: Staged
-    jobs: tuple[PlannedEngine, ...]
+    jobs: tuple[EngineJob, ...]
 
 
 def prepare_engines(
@@ -217,7 +217,7 @@ def prepare_engines(
     waiting = [model for model in tensorrt_models(staged.repository) if not model.plans]
     problems = [problem for model in waiting for problem in _problems(model, recipes[model.name])]
     refuse(problems)
-    jobs = tuple(_plan(staged, model, recipes[model.name], report, timeout_seconds) for model in waiting)
+    jobs = tuple(_engine_job(staged, model, recipes[model.name], report, timeout_seconds) for model in waiting)
     return EngineWork(staged=staged, jobs=jobs)
 
 
@@ -279,9 +279,9 @@ def quantisation_problems(engine: Engine, graph: Path, folder: Path) -> Iterator
         yield Problem(file=str(folder / RECIPE), field=f"engine.{field}", found=found, allowed=allowed)
 
 
-def _plan(
+def _engine_job(
     staged: Staged, model: TensorrtModel, source: ArchiveSource, report: Report, timeout_seconds: float
-) -> PlannedEngine:
+) -> EngineJob:
     platform, engine, version = staged.task.platform, source.recipe.engine, model.versions[0]
     exported = graph_of(version)
     if platform is None or engine is None or exported is None:
@@ -318,7 +318,7 @@ def _plan(
         outputs=[tensor.name for tensor in graph.outputs],
         timeout_seconds=timeout_seconds,
     )
-    return PlannedEngine(
+    return EngineJob(
         model=model.name,
         folder=folder,
         job=job,
@@ -347,8 +347,8 @@ def outputs_of_graph(path: Path, graph: OnnxGraph, inputs: Arrays, *, work: Path
         "inputs": _tensors(graph.inputs),
         "outputs": _tensors(graph.outputs),
     }
-    plan = {"model": "graph", "models": {"graph": model}, "request": to_tensors(inputs)}
-    result, _ = run_prover(plan, work=work, what=what, report=report)
+    request = {"model": "graph", "models": {"graph": model}, "request": to_tensors(inputs)}
+    result, _ = run_prover(request, work=work, what=what, report=report)
     if "failure" in result:
         raise WorkFailedError(f"{what}: ONNX Runtime does not run {path.name}: {result['failure']}")
     outputs = {

@@ -19,7 +19,7 @@ from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.programs import Report
 from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
 from tritonstack.models.staging import finish
-from tritonstack.preparation.export_step import Arrays, EngineWork, PlannedEngine
+from tritonstack.preparation.export_step import Arrays, EngineJob, EngineWork
 from tritonstack.preparation.gpu_step import read_result, take_file
 
 PRINTED = 5e-6
@@ -100,12 +100,12 @@ def finish_archive(work: EngineWork, outputs: Mapping[str, Path], places: Places
     return finish(work.staged, places=places, report=report, engines=engines)
 
 
-def _built(job: PlannedEngine) -> Path:
+def _built(job: EngineJob) -> Path:
     """The build's own copy of a plan, which is checked and used."""
     return job.folder.with_name("built.plan")
 
 
-def _prove(job: PlannedEngine, output: Path, report: Report) -> EngineEntry:
+def _prove(job: EngineJob, output: Path, report: Report) -> EngineEntry:
     """Check a step's output; the plan's entry in the manifest."""
     what = f"engine of {job.model}"
     report(f"{what}: comparing its answer")
@@ -140,7 +140,7 @@ def _prove(job: PlannedEngine, output: Path, report: Report) -> EngineEntry:
     )
 
 
-def _input(tensor: GraphTensor, job: PlannedEngine, *, narrow: bool) -> EngineTensor:
+def _input(tensor: GraphTensor, job: EngineJob, *, narrow: bool) -> EngineTensor:
     shapes, fixed = job.engine.shapes.get(tensor.name), job.inputs[tensor.name].shape
     least, most = (shapes.min, shapes.max) if shapes else (fixed, fixed)
     return EngineTensor(name=tensor.name, datatype=_datatype(tensor, narrow=narrow), min=least, max=most)

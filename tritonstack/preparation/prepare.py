@@ -30,22 +30,22 @@ from tritonstack.models.source import refuse_unservable
 from tritonstack.models.staging import Proofs, Task, finish, stage_archive
 from tritonstack.naming import ArchiveName
 from tritonstack.preparation.build_order import Order
-from tritonstack.preparation.export_step import EngineWork, PlannedEngine, prepare_engines
+from tritonstack.preparation.export_step import EngineJob, EngineWork, prepare_engines
 from tritonstack.preparation.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, build_engine, job_key
-from tritonstack.preparation.pack_step import finish_archive
-from tritonstack.preparation.prepare_plan import (
+from tritonstack.preparation.needed_work import (
     Build,
     Copy,
     Failure,
+    NeededWork,
     Phase,
     PreparationOutcome,
-    PreparationPlan,
     Prepared,
     PrepareFailedError,
     PrepareSummary,
     SourceOf,
-    plan_preparation,
+    needed_work,
 )
+from tritonstack.preparation.pack_step import finish_archive
 from tritonstack.preparation.runners import runner_for
 from tritonstack.preparation.stored_archives import copy_archive, source_of_digest
 
@@ -53,7 +53,7 @@ _COPIES = 8
 """How many archives are copied at once: S3 does the work."""
 
 RunnerFor = Callable[[Builder, Order], EngineRunner]
-Submit = Callable[[Build, PlannedEngine], Future[Path]]
+Submit = Callable[[Build, EngineJob], Future[Path]]
 
 
 @dataclass(kw_only=True)
@@ -89,23 +89,23 @@ class Preparation:
         self._runners: dict[Builder, EngineRunner] = {}
         self._engines: dict[str, Future[Path]] = {}
 
-    def plan(self) -> PreparationPlan:
-        """The plan of a run. Raises :class:`WorkFailedError` where S3 refuses."""
-        return plan_preparation(self.orders, bucket=self.bucket, source_of=self.source_of, local=self._local)
+    def needed_work(self) -> NeededWork:
+        """What a run would do. Raises :class:`WorkFailedError` where S3 refuses."""
+        return needed_work(self.orders, bucket=self.bucket, source_of=self.source_of, local=self._local)
 
     def run(self) -> PrepareSummary:
-        """Run the plan.
+        """Do the needed work.
 
         Raises:
             PrepareFailedError: some archives are still missing; finished ones stay.
             WorkFailedError: S3 refuses before anything is started.
         """
-        plan = self.plan()
-        self._done += plan.there
-        self._failures += plan.refused
-        builds = deque(self._buildable(plan.builds))
+        work = self.needed_work()
+        self._done += work.there
+        self._failures += work.refused
+        builds = deque(self._buildable(work.builds))
         begun = len(self._failures)
-        self._copy_all(plan.copies, begun)
+        self._copy_all(work.copies, begun)
         if len(self._failures) == begun:
             self._build_all(builds, begun)
         self._left += [build.name for build in builds]
@@ -228,7 +228,7 @@ class Preparation:
         return None
 
     def _is_missing(self, build: Build) -> bool:
-        """Whether an archive is still missing: another run may have built it since the plan was made."""
+        """Whether an archive is still missing: another run may have built it since this one looked."""
         missing = [place for place in build.places if self.bucket.look(place.archive(build.name)) is None]
         for place in build.places:
             if place not in missing:
@@ -252,7 +252,7 @@ class Preparation:
         seconds = 60.0 * build.order.engine_timeout_minutes
         return prepare_engines(task, work, self.places, report, timeout_seconds=seconds, proofs=self._proofs)
 
-    def _submit(self, pool: ThreadPoolExecutor, outputs: Path, build: Build, job: PlannedEngine) -> Future[Path]:
+    def _submit(self, pool: ThreadPoolExecutor, outputs: Path, build: Build, job: EngineJob) -> Future[Path]:
         """Build an engine as soon as a machine is free; equal jobs, those of copies, get the same future."""
         builder = build.builder
         if builder is None:

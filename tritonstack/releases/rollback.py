@@ -23,8 +23,8 @@ from tritonstack.naming import (
 )
 from tritonstack.preparation.build_order import Order, OrderedArchive
 from tritonstack.preparation.gpu_step import EngineFailedError
+from tritonstack.preparation.needed_work import copy_of
 from tritonstack.preparation.prepare import preparation_of_project
-from tritonstack.preparation.prepare_plan import copy_of
 from tritonstack.preparation.remote_job import await_job
 from tritonstack.preparation.runners import CodeBuildJob
 from tritonstack.preparation.stored_archives import copy_archive, stored_archives

@@ -133,7 +133,7 @@ class Build:
 
 
 @dataclass(kw_only=True)
-class PreparationPlan:
+class NeededWork:
     """Archives that are stored, to be copied, to be built, and refused."""
 
     there: list[Prepared] = field(default_factory=list)
@@ -142,9 +142,7 @@ class PreparationPlan:
     refused: list[Failure] = field(default_factory=list)
 
 
-def plan_preparation(
-    orders: Sequence[Order], *, bucket: ArtifactBucket, source_of: SourceOf, local: bool
-) -> PreparationPlan:
+def needed_work(orders: Sequence[Order], *, bucket: ArtifactBucket, source_of: SourceOf, local: bool) -> NeededWork:
     """Compare orders with the bucket, read-only.
 
     An archive is equal to another of the same name (which is the digest of its inputs) where its bytes depend on
@@ -153,13 +151,13 @@ def plan_preparation(
     ``local``: the bucket is the local AWS's: archives without engines are built for the local Triton. Raises
     :class:`WorkFailedError` where S3 refuses.
     """
-    plan = PreparationPlan()
+    work = NeededWork()
     stored = stored_archives(bucket)
     absent: list[tuple[Order, OrderedArchive]] = []
     for order in orders:
         for row in order.archives:
             if _place(order) in stored.get(row.name, ()):
-                plan.there.append(Prepared(name=row.name, place=_place(order), outcome="there already"))
+                work.there.append(Prepared(name=row.name, place=_place(order), outcome="there already"))
             else:
                 absent.append((order, row))
     with ThreadPoolExecutor(_LOOKS) as pool:
@@ -167,16 +165,16 @@ def plan_preparation(
     builds: dict[tuple[ArchiveName, str | None], Build] = {}
     for (order, row), copy in zip(absent, looked, strict=True):
         if copy is not None:
-            plan.copies.append(copy)
+            work.copies.append(copy)
             continue
         try:
             build = _build(row, order, source_of, local=local)
         except TritonstackError as error:
-            plan.refused.append(Failure(phase="order", name=row.name, error=error))
+            work.refused.append(Failure(phase="order", name=row.name, error=error))
             continue
         builds.setdefault((build.name, build.target), build).places.append(_place(order))
-    plan.builds = list(builds.values())
-    return plan
+    work.builds = list(builds.values())
+    return work
 
 
 def _place(order: Order) -> Place:

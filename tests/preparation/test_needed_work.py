@@ -20,12 +20,12 @@ from tritonstack.models.source import ArchiveSource, target_for
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack.preparation.build_order import Order, OrderedArchive
 from tritonstack.preparation.gpu_step import EngineFailedError
-from tritonstack.preparation.prepare_plan import (
+from tritonstack.preparation.needed_work import (
     Failure,
-    PreparationPlan,
+    NeededWork,
     PrepareFailedError,
     PrepareSummary,
-    plan_preparation,
+    needed_work,
 )
 
 NAME = ArchiveName(model="bert", digest="0123456789abcdef")
@@ -70,14 +70,14 @@ def source(tmp_path: Path) -> ArchiveSource:
     return source_of(write_double(tmp_path))
 
 
-def planned(aws: FakeAws, source: ArchiveSource, *orders: Order, local: bool = False) -> PreparationPlan:
-    """The plan, where every archive has the one source."""
+def needed(aws: FakeAws, source: ArchiveSource, *orders: Order, local: bool = False) -> NeededWork:
+    """The needed work, where every archive has the one source."""
     bucket = ArtifactBucket(environment="dev", session=aws)
-    return plan_preparation(orders, bucket=bucket, source_of=lambda _name, _choice: source, local=local)
+    return needed_work(orders, bucket=bucket, source_of=lambda _name, _choice: source, local=local)
 
 
-def kind(plan: PreparationPlan) -> str:
-    counts = {"there": plan.there, "copy": plan.copies, "build": plan.builds, "refused": plan.refused}
+def kind(work: NeededWork) -> str:
+    counts = {"there": work.there, "copy": work.copies, "build": work.builds, "refused": work.refused}
     (only,) = (name for name, found in counts.items() if found)
     return only
 
@@ -89,8 +89,8 @@ def other(platform: Platform, endpoint: str = "other") -> Place:
 def test_what_lies_at_its_own_place_is_there_whatever_its_manifest_says(aws: FakeAws, source: ArchiveSource) -> None:
     put(aws, Place(endpoint="here", platform=T4), dependency="none", target=None)
     del aws.objects[Place(endpoint="here", platform=T4).manifest(NAME)]
-    assert kind(planned(aws, source, order("none"))) == "there"
-    assert kind(planned(aws, source, order("none", platform=Platform(release="24.09", gpu="T4")))) == "there"
+    assert kind(needed(aws, source, order("none"))) == "there"
+    assert kind(needed(aws, source, order("none", platform=Platform(release="24.09", gpu="T4")))) == "there"
 
 
 @pytest.mark.parametrize(
@@ -112,22 +112,22 @@ def test_an_archive_is_copied_from_where_its_bytes_serve_here_too(
 ) -> None:
     put(aws, other(platform), dependency=dependency, target=target_for(dependency, platform))
     for said in (dependency, None):
-        plan = planned(aws, source, order(said))
-        assert kind(plan) == outcome
-        assert [(copy.source, copy.place.platform) for copy in plan.copies] == [(other(platform), T4)] * len(
-            plan.copies
+        work = needed(aws, source, order(said))
+        assert kind(work) == outcome
+        assert [(copy.source, copy.place.platform) for copy in work.copies] == [(other(platform), T4)] * len(
+            work.copies
         )
 
 
 def test_what_was_built_for_the_local_triton_is_no_engine_of_the_platform(aws: FakeAws, source: ArchiveSource) -> None:
     put(aws, other(T4), dependency="engine", target="local")
-    assert kind(planned(aws, source, order("engine"), local=True)) == "build"
+    assert kind(needed(aws, source, order("engine"), local=True)) == "build"
 
 
 def test_on_the_local_aws_an_archive_of_any_python_serves(aws: FakeAws, source: ArchiveSource) -> None:
     put(aws, other(PYTHON_312), dependency="python", target="local")
-    assert kind(planned(aws, source, order("python"), local=True)) == "copy"
-    assert kind(planned(aws, source, order("python"), local=False)) == "build"
+    assert kind(needed(aws, source, order("python"), local=True)) == "copy"
+    assert kind(needed(aws, source, order("python"), local=False)) == "build"
 
 
 @pytest.mark.parametrize("told", [b"rival's", None])
@@ -137,16 +137,16 @@ def test_an_archive_whose_manifest_is_gone_or_anothers_is_not_copied(
     put(aws, other(T4), dependency="none", target=None, told=told)
     if told is None:
         aws.objects[other(T4).manifest(NAME)] = b"{"
-    assert kind(planned(aws, source, order("none"))) == "build"
+    assert kind(needed(aws, source, order("none"))) == "build"
     put(aws, other(A10G), dependency="none", target=None)
-    assert kind(planned(aws, source, order("none"))) == "copy", "the next one is as good"
+    assert kind(needed(aws, source, order("none"))) == "copy", "the next one is as good"
 
 
 def test_equal_archives_of_several_endpoints_are_built_once(aws: FakeAws, source: ArchiveSource) -> None:
-    plan = planned(
+    work = needed(
         aws, source, order("none"), order("none", endpoint="two"), order("none", endpoint="two", platform=A10G)
     )
-    (build,) = plan.builds
+    (build,) = work.builds
     assert [(place.endpoint, str(place.platform)) for place in build.places] == [
         ("here", "24.09-t4"),
         ("two", "24.09-t4"),
@@ -157,8 +157,8 @@ def test_equal_archives_of_several_endpoints_are_built_once(aws: FakeAws, source
 
 def test_engines_of_two_platforms_are_two_builds_each_on_its_own_machine(aws: FakeAws, tmp_path: Path) -> None:
     source = source_of(write_tiny(tmp_path).folder("tiny-engine"))
-    plan = planned(aws, source, order("engine"), order("engine", platform=A10G))
-    assert [(build.target, build.builder.machine.name if build.builder else "") for build in plan.builds] == [
+    work = needed(aws, source, order("engine"), order("engine", platform=A10G))
+    assert [(build.target, build.builder.machine.name if build.builder else "") for build in work.builds] == [
         ("24.09-t4", "ml.g4dn.xlarge"),
         ("24.09-a10g", "BUILD_GENERAL1_SMALL"),
     ]
