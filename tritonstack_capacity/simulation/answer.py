@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tritonstack_capacity.simulation.fleet import ROUTING_ASSUMPTIONS, FleetPlan, simulate
+from tritonstack_capacity.simulation.fleet import ROUTING_ASSUMPTIONS, SimulatedFleet, simulate
 from tritonstack_capacity.simulation.hit_ratio import SteadyState, steady_state
 from tritonstack_capacity.simulation.instance import DOWNLOADED, EVICTION, FROM_DISK, HIT, LOAD, WAITED, Happening
 from tritonstack_capacity.simulation.scenario import Scenario
@@ -276,8 +276,8 @@ class Answer:
 
 def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
     """Simulate, and sum up."""
-    scenario, models, trace, plan = prepared.scenario, prepared.models, prepared.trace, prepared.plan
-    happening = simulate(plan, models, trace, seed=seed)
+    scenario, models, trace, fleet = prepared.scenario, prepared.models, prepared.trace, prepared.fleet
+    happening = simulate(fleet, models, trace, seed=seed)
     after = scenario.warm_up_minutes * MINUTE
     instances = _instances(happening)
     thrash = thrash_times(happening, within=scenario.thrash_seconds)
@@ -286,8 +286,8 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
     (usd, source), peak_rate = prepared.price, float(counts.max()) / min(MINUTE, trace.seconds)
     held = [loaded / serving for now, loaded, serving in happening.loaded if after <= now <= happening.seconds]
     steady, split = None, None
-    if plan.machine.cached:
-        typical = replace(plan, count=max(1, round(instances[1])))
+    if fleet.machine.cached:
+        typical = replace(fleet, count=max(1, round(instances[1])))
         steady = steady_state(typical, models)
         split = estimated_splits(typical, models, peak_rate=peak_rate)
         split = None if split is None else simulated_split(split, prepared, after=after, seed=seed)
@@ -309,10 +309,10 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         ),
         instances=instances,
         held=(sum(held) / len(held), max(held)) if held else None,
-        busiest=executions * peak_rate / (plan.machine.executions * instances[1]),
+        busiest=executions * peak_rate / (fleet.machine.executions * instances[1]),
         steady=steady,
         split=split,
-        assumptions=tuple(_assumptions(scenario, plan, split=split is not None)),
+        assumptions=tuple(_assumptions(scenario, fleet, split=split is not None)),
     )
 
 
@@ -323,11 +323,11 @@ def _instances(happening: Happening) -> tuple[int, float, int]:
     return min(each.serving for *_, each in lasting), mean, max(each.serving for *_, each in lasting)
 
 
-def _assumptions(scenario: Scenario, plan: FleetPlan, *, split: bool) -> Iterator[str]:
+def _assumptions(scenario: Scenario, fleet: SimulatedFleet, *, split: bool) -> Iterator[str]:
     """``split``: whether two endpoints are compared with one, which has several instances then."""
-    machine, cold = plan.machine, scenario.cold_start
-    if split or plan.count > 1 or (plan.scaling is not None and plan.scaling.maximum > 1):
-        how = ROUTING_ASSUMPTIONS[plan.routing].format(spill_calls=plan.spill_calls)
+    machine, cold = fleet.machine, scenario.cold_start
+    if split or fleet.count > 1 or (fleet.scaling is not None and fleet.scaling.maximum > 1):
+        how = ROUTING_ASSUMPTIONS[fleet.routing].format(spill_calls=fleet.spill_calls)
         yield f"routing (SageMaker does not publish it in full): {how}"
     executions = "one execution" if machine.executions == 1 else f"{machine.executions} executions"
     yield f"a GPU does {executions} at once, each as fast as alone; models whose instances are free take turns"
@@ -340,10 +340,10 @@ def _assumptions(scenario: Scenario, plan: FleetPlan, *, split: bool) -> Iterato
         yield "requests that come meanwhile share a loaded model, as on the local runtime; SageMaker does not say"
     yield f"downloads at {cold.download_mib_per_second:g} MiB/s each, {cold.parallel_loads} loads at once"
     yield "no request fails or is tried again: those that take more than 60 s, where SageMaker gives up, are counted"
-    if plan.scaling is not None and plan.scaling.schedules:
+    if fleet.scaling is not None and fleet.scaling.schedules:
         yield "schedules of scaling are left out: its own minimum and maximum hold all the time"
-    if plan.scaling is not None and plan.scaling.targets:
-        speed = plan.speed
+    if fleet.scaling is not None and fleet.scaling.targets:
+        speed = fleet.speed
         yield (
             f"metrics come {speed.metric_delay_seconds:g} s late; {speed.periods_out} periods above the target add "
             f"instances, {speed.periods_in} below 0.9 of it remove them, the youngest first; an instance takes "

@@ -81,7 +81,7 @@ CHUNK = 65_536
 
 
 @dataclass(frozen=True, kw_only=True)
-class FleetPlan:
+class SimulatedFleet:
     """An endpoint: its machines, how many, and how calls spread over them. ``scaling`` None: always ``count``.
 
     ``spill_calls`` is the scenario's. Schedules of ``scaling`` are not simulated.
@@ -95,15 +95,15 @@ class FleetPlan:
     speed: Autoscaling = field(default_factory=Autoscaling)
 
 
-def simulate(plan: FleetPlan, models: ModelTable, trace: Trace, *, seed: int) -> Happening:
+def simulate(fleet: SimulatedFleet, models: ModelTable, trace: Trace, *, seed: int) -> Happening:
     """Every call of ``trace``, until the last one is answered. The same bits for the same arguments."""
-    return _Simulation(plan, models, trace, seed=seed).run()
+    return _Simulation(fleet, models, trace, seed=seed).run()
 
 
 class _Simulation:
-    def __init__(self, plan: FleetPlan, models: ModelTable, trace: Trace, *, seed: int) -> None:
+    def __init__(self, fleet: SimulatedFleet, models: ModelTable, trace: Trace, *, seed: int) -> None:
         routing_seed, service_seed = np.random.SeedSequence(seed).spawn(2)
-        self._plan, self._models, self._trace = plan, models, trace
+        self._fleet, self._models, self._trace = fleet, models, trace
         self._clock = Clock()
         self._happening = Happening(calls=Calls(len(trace)), events=ModelEvents(), seconds=trace.seconds)
         exponential = np.random.default_rng(service_seed)
@@ -116,13 +116,13 @@ class _Simulation:
             events=self._happening.events,
             exponential=_stream(exponential.standard_exponential),
         )
-        self._router = Router(plan.routing, spill_calls=plan.spill_calls, uniform=_stream(uniform.random))
-        self._instances = [self._new(number) for number in range(plan.count)]
-        self._born = plan.count
+        self._router = Router(fleet.routing, spill_calls=fleet.spill_calls, uniform=_stream(uniform.random))
+        self._instances = [self._new(number) for number in range(fleet.count)]
+        self._born = fleet.count
         self._starting = 0
         self._draining: list[Instance] = []
         self._choose: Choose = self._router.changed(self._instances)
-        self._scaler = None if plan.scaling is None else Autoscaler(plan.scaling, plan.speed, wanted=plan.count)
+        self._scaler = None if fleet.scaling is None else Autoscaler(fleet.scaling, fleet.speed, wanted=fleet.count)
 
     def run(self) -> Happening:
         """All calls, then what is still under way."""
@@ -143,7 +143,7 @@ class _Simulation:
         return self._happening
 
     def _new(self, number: int) -> Instance:
-        return Instance(number, self._plan.machine, self._world)
+        return Instance(number, self._fleet.machine, self._world)
 
     def _sample(self, _: None, now: float) -> None:
         serving = self._instances
@@ -159,7 +159,7 @@ class _Simulation:
         there = len(self._instances) + self._starting
         for _ in range(wanted - there):
             self._starting += 1
-            self._clock.at(now + self._plan.speed.startup_seconds, self._started, scaler)
+            self._clock.at(now + self._fleet.speed.startup_seconds, self._started, scaler)
         if wanted < there:
             self._remove(there - wanted, now)
         if wanted != there:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tritonstack_capacity.simulation.fleet import FleetPlan
+from tritonstack_capacity.simulation.fleet import SimulatedFleet
 from tritonstack_capacity.simulation.trace import Floats, ModelTable
 
 PRECISION = 1e-9
@@ -68,14 +68,14 @@ def _characteristic_time(rates: Floats, sizes: Floats, room: float) -> float:
     return (low + high) / 2
 
 
-def estimated_cache(plan: FleetPlan, models: ModelTable, *, size: float = 1.0) -> CacheEstimate:
-    """Estimate what requests meet on the plan's instances, each ``size`` times as large (GPU memory, disk, places).
+def estimated_cache(fleet: SimulatedFleet, models: ModelTable, *, size: float = 1.0) -> CacheEstimate:
+    """Estimate what requests meet on the fleet's instances, each ``size`` times as large (GPU memory, disk, places).
 
     With ``random`` and ``least_outstanding`` each instance is a cache of all models, and all are alike: this is one of
     them. With ``loaded`` it is one cache of all their memory, as if no model were loaded twice and any had a place
     wherever there is room: an upper bound where there are several instances.
     """
-    machine, room = plan.machine, size * _pooled(plan)
+    machine, room = fleet.machine, size * _pooled(fleet)
     limits = {
         "GPU memory": (models.of_each("memory"), room * machine.memory),
         "disk": (models.of_each("disk"), room * machine.disk),
@@ -85,9 +85,9 @@ def estimated_cache(plan: FleetPlan, models: ModelTable, *, size: float = 1.0) -
     return che(models.popularity, limits=limits)
 
 
-def _pooled(plan: FleetPlan) -> int:
+def _pooled(fleet: SimulatedFleet) -> int:
     """Instances that share the models among them."""
-    return plan.count if plan.routing == "loaded" else 1
+    return fleet.count if fleet.routing == "loaded" else 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,13 +98,13 @@ class SteadyState(CacheEstimate):
     by_size: tuple[tuple[float, float], ...]  # (multiple of the instance's size, hit ratio with it)
 
 
-def steady_state(plan: FleetPlan, models: ModelTable) -> SteadyState:
-    """Estimate what each of the plan's instances holds."""
-    found = estimated_cache(plan, models)
+def steady_state(fleet: SimulatedFleet, models: ModelTable) -> SteadyState:
+    """Estimate what each of the fleet's instances holds."""
+    found = estimated_cache(fleet, models)
     return SteadyState(
-        models=found.models / _pooled(plan),
+        models=found.models / _pooled(fleet),
         hit_ratio=found.hit_ratio,
-        is_upper_bound=_pooled(plan) > 1,
+        is_upper_bound=_pooled(fleet) > 1,
         limited_by=found.limited_by,
-        by_size=tuple((size, estimated_cache(plan, models, size=size).hit_ratio) for size in SIZES),
+        by_size=tuple((size, estimated_cache(fleet, models, size=size).hit_ratio) for size in SIZES),
     )

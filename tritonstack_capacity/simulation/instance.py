@@ -18,25 +18,25 @@ Event = tuple[float, int, Callable[[Any, float], None], Any]
 
 
 class Clock:
-    """Plans events. Times are seconds from the beginning of the simulation.
+    """Schedules events. Times are seconds from the beginning of the simulation.
 
     ``events`` is a heap that the simulation's inner loop reads itself: a method's call for each event costs too much.
     """
 
-    __slots__ = ("_planned", "events")
+    __slots__ = ("_scheduled", "events")
 
     def __init__(self) -> None:
-        """Nothing is planned."""
+        """No event is scheduled."""
         self.events: list[Event] = []
-        self._planned = 0
+        self._scheduled = 0
 
     def at(self, moment: float, do: Callable[[Any, float], None], subject: Any) -> None:
         """Call ``do(subject, moment)`` when it is ``moment``."""
-        self._planned += 1
-        heappush(self.events, (moment, self._planned, do, subject))
+        self._scheduled += 1
+        heappush(self.events, (moment, self._scheduled, do, subject))
 
     def run_until(self, moment: float) -> None:
-        """Everything that is planned up to and at ``moment``."""
+        """Run every event that is scheduled up to and at ``moment``."""
         events = self.events
         while events and events[0][0] <= moment:
             now, _, do, subject = heappop(events)
@@ -172,7 +172,7 @@ class HeldModel:
         in_flight: calls in ``queue`` and under way.
         backlog: those of them that came before it was loaded; counted from the end of the load on.
         in_line: whether it waits for its turn on the GPU.
-        timed: whether the end of its batching delay is planned.
+        timed: whether the end of its batching delay is scheduled.
     """
 
     __slots__ = ("backlog", "in_flight", "in_line", "kind", "late", "model", "queue", "running", "state", "timed")
@@ -260,7 +260,7 @@ class Instance:
         self._loads: deque[HeldModel] = deque()  # those that wait for their turn in the container
         self._turns = machine.parallel_loads  # that are free
         self._memory_line: deque[HeldModel] = deque()  # those whose turn it is, and that wait for memory or a place
-        self._patient = False  # whether the end of the patience is planned
+        self._patient = False  # whether the end of the patience is scheduled
         self._leaving = 0  # models on their way out
         self._leaving_memory = 0  # and their GPU memory
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tritonstack.config.yaml_loader import YamlDocument, read_yaml, validate, with_lines
 from tritonstack.errors import InputError, Problem
-from tritonstack_capacity.simulation.fleet import FleetPlan
+from tritonstack_capacity.simulation.fleet import SimulatedFleet
 from tritonstack_capacity.simulation.instance import Machine
 from tritonstack_capacity.simulation.scenario import MIB, MOST_MODELS, ModelGroup, Scenario
 from tritonstack_capacity.simulation.scenario_checks import check_scenario, disk_for_models, memory_for_models
@@ -84,7 +84,7 @@ def drawn_calls(scenario: Scenario, models: ModelTable, *, seed: int) -> Trace:
     )
 
 
-def fleet_plan(scenario: Scenario) -> FleetPlan:
+def simulated_fleet(scenario: Scenario) -> SimulatedFleet:
     """The endpoint."""
     instance, cold = scenario.instance, scenario.cold_start
     memory, disk = memory_for_models(instance), disk_for_models(instance)
@@ -102,7 +102,7 @@ def fleet_plan(scenario: Scenario) -> FleetPlan:
         keep_on_disk=cold.keep_on_disk and cached,
         cached=cached,
     )
-    return FleetPlan(
+    return SimulatedFleet(
         machine=machine,
         count=instance.count,
         routing=scenario.routing,
@@ -122,7 +122,7 @@ class PreparedScenario:
     scenario: Scenario
     models: ModelTable  # with the popularity that a trace has, where there is one
     trace: Trace
-    plan: FleetPlan
+    fleet: SimulatedFleet
     price: Price  # of an instance
 
 
@@ -156,7 +156,7 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
     if not len(calls):
         found, allowed = "no call was drawn with this seed", "a greater load"
         raise InputError([Problem(file=str(path), field="arrivals", found=found, allowed=allowed)])
-    return PreparedScenario(scenario=scenario, models=models, trace=calls, plan=fleet_plan(scenario), price=price)
+    return PreparedScenario(scenario=scenario, models=models, trace=calls, fleet=simulated_fleet(scenario), price=price)
 
 
 def _filled(document: YamlDocument, folder: Path) -> Filled:

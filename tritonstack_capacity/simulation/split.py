@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tritonstack_capacity.simulation.fleet import FleetPlan, simulate
+from tritonstack_capacity.simulation.fleet import SimulatedFleet, simulate
 from tritonstack_capacity.simulation.hit_ratio import estimated_cache
 from tritonstack_capacity.simulation.instance import HIT
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario
@@ -62,12 +62,12 @@ class SplitAdvice:
         return split - one > WORTH_WHILE
 
 
-def estimated_splits(plan: FleetPlan, models: ModelTable, *, peak_rate: float) -> SplitAdvice | None:
-    """Estimate splits of the plan's instances by Che's approximation.
+def estimated_splits(fleet: SimulatedFleet, models: ModelTable, *, peak_rate: float) -> SplitAdvice | None:
+    """Estimate splits of the fleet's instances by Che's approximation.
 
     Models in the order of requests for memory are cut at some places; the ones before the cut are hot.
 
-    ``plan`` is the one endpoint, of at least 2 instances.
+    ``fleet`` is the one endpoint, of at least 2 instances.
 
     Returns:
         None where fewer than two models are requested.
@@ -75,30 +75,30 @@ def estimated_splits(plan: FleetPlan, models: ModelTable, *, peak_rate: float) -
     requested = int((models.popularity > 0).sum())
     if requested < 2:
         return None
-    plan = replace(plan, count=max(2, plan.count))
+    fleet = replace(fleet, count=max(2, fleet.count))
     order = np.argsort(-models.popularity / models.of_each("memory"), kind="stable")
     splits = []
     for cut in sorted({int(each) for each in np.geomspace(1, requested - 1, CUTS)}):
         hot = np.zeros(len(models), dtype=np.int64)
         hot[order[:cut]] = 1
-        divisions = _divisions(plan, models, hot, peak_rate=peak_rate)
+        divisions = _divisions(fleet, models, hot, peak_rate=peak_rate)
         splits += [max(divisions, key=lambda split: split.hit_ratio)] if divisions else []
-    return SplitAdvice(instances=plan.count, one=estimated_cache(plan, models).hit_ratio, splits=tuple(splits))
+    return SplitAdvice(instances=fleet.count, one=estimated_cache(fleet, models).hit_ratio, splits=tuple(splits))
 
 
-def _divisions(plan: FleetPlan, models: ModelTable, hot: Integers, *, peak_rate: float) -> list[Split]:
-    """The plan's instances divided in several ways, with enough of them on both sides."""
-    busy = models.popularity * models.of_each("least_seconds_each") * peak_rate / plan.machine.executions
+def _divisions(fleet: SimulatedFleet, models: ModelTable, hot: Integers, *, peak_rate: float) -> list[Split]:
+    """The fleet's instances divided in several ways, with enough of them on both sides."""
+    busy = models.popularity * models.of_each("least_seconds_each") * peak_rate / fleet.machine.executions
     hot_busy, share = float(busy[hot == 1].sum()), float(models.popularity[hot == 1].sum())
     cold_busy = float(busy[hot == 0].sum())
     hot_side = replace(models, popularity=models.popularity * hot)
     cold_side = replace(models, popularity=models.popularity * (1 - hot))
     found = []
-    for count in sorted({int(each) for each in np.linspace(1, plan.count - 1, COUNTS)}):
-        others = plan.count - count
+    for count in sorted({int(each) for each in np.linspace(1, fleet.count - 1, COUNTS)}):
+        others = fleet.count - count
         if hot_busy <= BUSIEST * count and cold_busy <= BUSIEST * others:
-            hits = share * estimated_cache(replace(plan, count=count), hot_side).hit_ratio
-            hits += (1 - share) * estimated_cache(replace(plan, count=others), cold_side).hit_ratio
+            hits = share * estimated_cache(replace(fleet, count=count), hot_side).hit_ratio
+            hits += (1 - share) * estimated_cache(replace(fleet, count=others), cold_side).hit_ratio
             found.append(Split(hot=hot, hot_instances=count, cold_instances=others, hit_ratio=hits))
     return found
 
@@ -114,8 +114,8 @@ def simulated_split(advice: SplitAdvice, prepared: PreparedScenario, *, after: f
         return advice
 
     def hits(requests: Trace, count: int) -> int:
-        plan = replace(prepared.plan, count=count, scaling=None)
-        outcomes = simulate(plan, prepared.models, requests, seed=seed).calls.outcomes
+        fleet = replace(prepared.fleet, count=count, scaling=None)
+        outcomes = simulate(fleet, prepared.models, requests, seed=seed).calls.outcomes
         return int((outcomes[requests.times >= after] == HIT).sum())
 
     one = hits(trace, advice.instances)

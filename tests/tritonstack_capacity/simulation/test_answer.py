@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tritonstack_capacity.simulation.plans import KIND, calls, one_by_one, plan, table
+from tests.tritonstack_capacity.simulation.fleets import KIND, calls, fleet, one_by_one, table
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, read
 from tritonstack_capacity.simulation.answer import Answer, LoadFigures, answer, call_figures, load_figures, thrash_times
 from tritonstack_capacity.simulation.fleet import simulate
@@ -23,7 +23,7 @@ def answered(folder: Path, *changes: tuple[str, str], text: str = GOOD) -> Answe
 
 def test_loads_are_counted_by_minute_and_those_that_come_again_soon_by_themselves() -> None:
     trace = one_by_one([0, 1, 0, 1, 1, 2, 2, 2, 0], apart=25.0)
-    happening = simulate(plan(most_models=1), table(KIND, KIND, KIND), trace, seed=0)
+    happening = simulate(fleet(most_models=1), table(KIND, KIND, KIND), trace, seed=0)
 
     def figures(*, after: float, within: float) -> LoadFigures:
         thrash = thrash_times(happening, within=within)
@@ -40,7 +40,7 @@ def test_loads_are_counted_by_minute_and_those_that_come_again_soon_by_themselve
 def test_percentiles_are_measured_values_and_the_warm_up_is_left_out() -> None:
     cold = replace(KIND, load_seconds=80.0, fixed=1.0)
     trace = calls((1.0, 0), *[(200.0 + 10 * place, 0) for place in range(19)])
-    happening = simulate(plan(), table(cold), trace, seed=0)
+    happening = simulate(fleet(), table(cold), trace, seed=0)
     everyone = call_figures(happening, trace, after=0.0)
     assert everyone.everyone.percentiles[95] == pytest.approx(1000.0)
     assert everyone.everyone.percentiles[99] == pytest.approx(81_000.0)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tritonstack_capacity.simulation.plans import (
+from tests.tritonstack_capacity.simulation.fleets import (
     KIND,
     calls,
-    plan,
+    fleet,
     table,
 )
 from tritonstack.config.scaling import Scaling
@@ -39,13 +39,13 @@ def scaled(
     scaling: Scaling, *rates: float, minutes: int, speed: Autoscaling = SPEED, kind: ModelKind = KIND, **how: Any
 ) -> Happening:
     """An autoscaled fleet of one model at these rates, one after the other."""
-    return simulate(plan(scaling=scaling, speed=speed, **how), table(kind), steady(*rates, minutes=minutes), seed=0)
+    return simulate(fleet(scaling=scaling, speed=speed, **how), table(kind), steady(*rates, minutes=minutes), seed=0)
 
 
 def test_the_least_outstanding_instance_is_taken() -> None:
     slow = replace(KIND, fixed=10.0)
     trace = calls(*[(1.0 + place, 0) for place in range(4)])
-    happening = simulate(plan(count=4, routing="least_outstanding"), table(slow), trace, seed=0)
+    happening = simulate(fleet(count=4, routing="least_outstanding"), table(slow), trace, seed=0)
     assert list(happening.calls.latencies) == pytest.approx([10.0] * 4)  # none waits for another
 
 
@@ -114,7 +114,9 @@ def test_a_removed_instance_finishes_its_calls_and_is_paid_until_then() -> None:
 def test_calls_of_a_model_go_where_it_is_loaded_until_there_are_many() -> None:
     slow = replace(KIND, fixed=10.0, copies=4)
     trace = calls((1.0, 0), (2.0, 0), (2.5, 1), (3.0, 0), (4.0, 0), (5.0, 0))
-    happening = simulate(plan(count=3, executions=4, routing="loaded", spill_calls=3), table(slow, KIND), trace, seed=0)
+    happening = simulate(
+        fleet(count=3, executions=4, routing="loaded", spill_calls=3), table(slow, KIND), trace, seed=0
+    )
     _, models, instances = happening.events.of_kind(LOAD)
     homes = dict(zip(models.tolist()[:2], instances.tolist()[:2], strict=True))
     assert models.tolist() == [0, 1, 0]  # the fifth call of model 0 finds three in progress that met it loaded

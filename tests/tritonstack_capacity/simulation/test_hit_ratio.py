@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tritonstack_capacity.simulation.plans import KIND, drawn, equal_models, hits, plan
+from tests.tritonstack_capacity.simulation.fleets import KIND, drawn, equal_models, fleet, hits
 from tests.tritonstack_capacity.simulation.test_answer import answered
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.hit_ratio import estimated_cache, steady_state
@@ -22,7 +22,7 @@ ERROR = 0.01
 
 def replayed(models: ModelTable, *, requests: int = 120_000, **how: Any) -> float:
     """Hit ratio of the second half of independent requests; in the first the cache fills."""
-    happening = simulate(plan(**how), models, drawn(models, count=requests, apart=1.0, seed=7), seed=7)
+    happening = simulate(fleet(**how), models, drawn(models, count=requests, apart=1.0, seed=7), seed=7)
     found = hits(happening)[requests // 2 :]
     return sum(found) / len(found)
 
@@ -30,7 +30,7 @@ def replayed(models: ModelTable, *, requests: int = 120_000, **how: Any) -> floa
 @pytest.mark.parametrize(("zipf", "places"), [(0.6, 100), (1.2, 20)])
 def test_equal_models_hit_as_often_as_in_an_exact_replay(zipf: float, places: int) -> None:
     models = equal_models(1000, zipf=zipf)
-    estimate = estimated_cache(plan(most_models=places), models)
+    estimate = estimated_cache(fleet(most_models=places), models)
     assert estimate.hit_ratio == pytest.approx(replayed(models, most_models=places), abs=ERROR)
     assert estimate.models == pytest.approx(places)
 
@@ -46,20 +46,20 @@ def test_unequal_models_hit_as_often_as_in_an_exact_replay_on_an_instance_of_ano
         popularity=weights / weights.sum(),
         names=tuple(f"m{number}" for number in range(count)),
     )
-    estimate = estimated_cache(plan(memory=6000), models, size=size)
+    estimate = estimated_cache(fleet(memory=6000), models, size=size)
     assert estimate.hit_ratio == pytest.approx(replayed(models, memory=int(size * 6000)), abs=ERROR)
 
 
 def test_several_instances_with_loaded_routing_have_an_upper_bound() -> None:
     models = equal_models(100, kind=replace(KIND, fixed=2.0, copies=9), zipf=1.2)
     how: dict[str, Any] = {"most_models": 20, "executions": 99, "count": 3, "routing": "loaded"}
-    found = steady_state(plan(**how), models)
+    found = steady_state(fleet(**how), models)
     # Copies of the hottest models take places; nearly without copies the bound is reached.
     assert replayed(models, requests=30_000, **how, spill_calls=1) < found.hit_ratio - 0.02
     assert replayed(models, requests=30_000, **how, spill_calls=99) == pytest.approx(found.hit_ratio, abs=0.03)
     assert found.is_upper_bound
     assert found.models == pytest.approx(20)
-    assert not steady_state(plan(**{**how, "count": 1}), models).is_upper_bound
+    assert not steady_state(fleet(**{**how, "count": 1}), models).is_upper_bound
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_an_instance_holds_what_its_tightest_limit_allows(
     machine: dict[str, Any], limited_by: str | None, models: int
 ) -> None:
     of_all = equal_models(100, kind=replace(KIND, memory=10, disk=20), zipf=0.7)
-    found = steady_state(plan(**machine), of_all)
+    found = steady_state(fleet(**machine), of_all)
     assert found.limited_by == limited_by
     assert found.models == pytest.approx(models)
     ratios = [ratio for _, ratio in found.by_size]
@@ -89,7 +89,7 @@ def test_an_instance_holds_what_its_tightest_limit_allows(
 def advice_of(*, zipf: float, seconds: float = 0.001, rate: float = 1.0, models: int = 1000, **how: Any) -> SplitAdvice:
     """Of instances with 100 places each."""
     of_all = equal_models(models, kind=replace(KIND, fixed=seconds), zipf=zipf)
-    found = estimated_splits(plan(most_models=100, **how), of_all, peak_rate=rate)
+    found = estimated_splits(fleet(most_models=100, **how), of_all, peak_rate=rate)
     assert found is not None
     return found
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.tritonstack_capacity.simulation.plans import (
+from tests.tritonstack_capacity.simulation.fleets import (
     KIND,
     calls,
     evicted,
+    fleet,
     hits,
     loaded,
     one_by_one,
-    plan,
     poisson,
     table,
 )
@@ -31,7 +31,7 @@ COLD = replace(KIND, download_seconds=2.0, load_seconds=3.0, fixed=0.1)
 
 
 def test_a_cold_call_waits_for_download_load_and_execution_and_others_of_its_model_share_that() -> None:
-    happening = simulate(plan(), table(COLD), calls((1.0, 0), (2.0, 0), (7.0, 0)), seed=0)
+    happening = simulate(fleet(), table(COLD), calls((1.0, 0), (2.0, 0), (7.0, 0)), seed=0)
     assert list(happening.calls.latencies) == pytest.approx([5.1, 4.2, 0.1])
     assert list(happening.calls.outcomes) == [DOWNLOADED, WAITED, HIT]
     assert loaded(happening) == [0]
@@ -39,16 +39,16 @@ def test_a_cold_call_waits_for_download_load_and_execution_and_others_of_its_mod
 
 def test_files_of_an_evicted_model_spare_the_download_where_they_stay() -> None:
     trace = one_by_one([0, 1, 0], apart=20.0)
-    kept = simulate(plan(most_models=1), table(COLD, COLD), trace, seed=0)
+    kept = simulate(fleet(most_models=1), table(COLD, COLD), trace, seed=0)
     assert list(kept.calls.outcomes) == [DOWNLOADED, DOWNLOADED, FROM_DISK]
     assert kept.calls.latencies[2] == pytest.approx(3.1)
-    deleted = simulate(plan(most_models=1, keep_on_disk=False), table(COLD, COLD), trace, seed=0)
+    deleted = simulate(fleet(most_models=1, keep_on_disk=False), table(COLD, COLD), trace, seed=0)
     assert list(deleted.calls.outcomes) == [DOWNLOADED] * 3
 
 
 def test_a_full_disk_loses_the_files_that_were_used_least_recently_and_are_not_loaded() -> None:
     sequence = [0, 1, 2, 0, 1, 3, 0, 2]
-    happening = simulate(plan(most_models=1, disk=3), table(*[COLD] * 4), one_by_one(sequence, apart=20.0), seed=0)
+    happening = simulate(fleet(most_models=1, disk=3), table(*[COLD] * 4), one_by_one(sequence, apart=20.0), seed=0)
     again = [FROM_DISK, FROM_DISK, DOWNLOADED, FROM_DISK, DOWNLOADED]
     assert list(happening.calls.outcomes) == [DOWNLOADED] * 3 + again
 
@@ -57,17 +57,17 @@ def test_a_model_that_is_never_idle_takes_no_new_requests_after_a_while_and_load
     busy = replace(KIND, fixed=1.0, load_seconds=0.5)
     steady = [(1.0 + 0.9 * place, 0) for place in range(10)]
     trace = calls(*sorted([*steady, (2.0, 1)]))
-    happening = simulate(plan(most_models=1, patience=2.0), table(busy, busy), trace, seed=0)
+    happening = simulate(fleet(most_models=1, patience=2.0), table(busy, busy), trace, seed=0)
     assert loaded(happening) == [0, 1, 0]
     assert evicted(happening) == [0, 1]
     assert WAITED in happening.calls.outcomes
-    patient = simulate(plan(most_models=1, patience=100.0), table(busy, busy), trace, seed=0)
+    patient = simulate(fleet(most_models=1, patience=100.0), table(busy, busy), trace, seed=0)
     assert loaded(patient)[:2] == [0, 1]
     assert patient.calls.latencies[2] > happening.calls.latencies[2] > 2.0
 
 
 def test_without_a_cache_every_call_that_meets_no_other_loads_anew_and_downloads() -> None:
-    disabled = plan(cached=False, keep_on_disk=False)
+    disabled = fleet(cached=False, keep_on_disk=False)
     happening = simulate(disabled, table(COLD), calls((1.0, 0), (10.0, 0), (30.0, 0)), seed=0)
     assert list(happening.calls.outcomes) == [DOWNLOADED] * 3
     assert list(happening.calls.latencies) == pytest.approx([5.1] * 3)
@@ -84,7 +84,7 @@ def erlang_c(*, servers: int, load: float) -> float:
 def mean_latency(kind: ModelKind, *, rate: float, count: int, executions: int = 1, seed: int = 11) -> float:
     """Seconds, of calls after the first tenth."""
     happening = simulate(
-        plan(executions=executions), table(kind), poisson(rate=rate, count=count, seed=seed), seed=seed
+        fleet(executions=executions), table(kind), poisson(rate=rate, count=count, seed=seed), seed=seed
     )
     return float(happening.calls.latencies[count // 10 :].mean())
 
@@ -106,7 +106,7 @@ def test_constant_executions_wait_as_pollaczek_and_khinchine_say() -> None:
 
 def test_a_full_queue_is_worked_off_in_full_batches() -> None:
     kind = replace(KIND, fixed=0.010, per_item=0.002, max_batch=8)
-    happening = simulate(plan(), table(kind), calls(*((1.0, 0) for _ in range(33))), seed=0)
+    happening = simulate(fleet(), table(kind), calls(*((1.0, 0) for _ in range(33))), seed=0)
     latencies = happening.calls.latencies
     # The first goes alone: nothing else was there yet, and it does not wait for others.
     assert latencies[0] == pytest.approx(0.012)
@@ -117,7 +117,7 @@ def test_a_full_queue_is_worked_off_in_full_batches() -> None:
 def test_a_delay_holds_a_request_for_others_at_most_so_long() -> None:
     kind = replace(KIND, fixed=0.010, per_item=0.0, max_batch=4, delay=0.005)
     happening = simulate(
-        plan(), table(kind), calls((1.0, 0), (2.0, 0), (2.001, 0), (3.0, 0), *[(3.002, 0)] * 3), seed=0
+        fleet(), table(kind), calls((1.0, 0), (2.0, 0), (2.001, 0), (3.0, 0), *[(3.002, 0)] * 3), seed=0
     )
     # Alone: the delay and the execution. Two: both go when the first one's delay is over. Four: at once when full.
     expected = [0.015, 0.015, 0.014, 0.012, 0.010, 0.010, 0.010]
@@ -129,7 +129,7 @@ def test_two_executions_at_once_need_two_instances_of_the_model_and_a_gpu_that_d
     copies: int, executions: int, last: float
 ) -> None:
     kind = replace(KIND, fixed=0.1, copies=copies)
-    happening = simulate(plan(executions=executions), table(kind), calls(*[(1.0, 0)] * 4), seed=0)
+    happening = simulate(fleet(executions=executions), table(kind), calls(*[(1.0, 0)] * 4), seed=0)
     assert happening.calls.latencies[-1] == pytest.approx(last)
 
 
@@ -158,7 +158,7 @@ TIGHT: dict[str, Any] = {"memory": 6, "disk": 9, "patience": 1.0, "unload_second
 
 @given(sequence=SEQUENCES, places=st.integers(1, MODELS))
 def test_hits_are_those_of_the_plainest_lru(sequence: list[int], places: int) -> None:
-    happening = simulate(plan(most_models=places), table(*[KIND] * MODELS), one_by_one(sequence), seed=0)
+    happening = simulate(fleet(most_models=places), table(*[KIND] * MODELS), one_by_one(sequence), seed=0)
     stack: list[int] = []
     expected, gone = [], []
     for model in sequence:
@@ -175,7 +175,7 @@ def test_hits_are_those_of_the_plainest_lru(sequence: list[int], places: int) ->
 @given(trace=TIMED, count=st.integers(1, 3), routing=st.sampled_from(["random", "least_outstanding", "loaded"]))
 @example(trace=calls((0.0, 0), (0.0, 1), (0.0, 2), (0.0, 3)), count=1, routing="random")
 def test_every_call_is_answered_and_counted_once(trace: Trace, count: int, routing: str) -> None:
-    happening = simulate(plan(count=count, routing=routing, **TIGHT), table(*KINDS), trace, seed=1)  # type: ignore[arg-type]
+    happening = simulate(fleet(count=count, routing=routing, **TIGHT), table(*KINDS), trace, seed=1)  # type: ignore[arg-type]
     assert not np.isnan(happening.calls.latencies).any()
     found = call_figures(happening, trace, after=0.0)
     assert found.hits + found.waited + found.cold_starts == found.calls == len(trace)
@@ -196,5 +196,5 @@ def bits(happening: Happening) -> tuple[bytes, ...]:
 @given(trace=TIMED, seed=st.integers(0, 2**32))
 @settings(max_examples=30)
 def test_a_seed_gives_the_same_bits(trace: Trace, seed: int) -> None:
-    first, second = (simulate(plan(count=2, **TIGHT), table(*KINDS), trace, seed=seed) for _ in range(2))
+    first, second = (simulate(fleet(count=2, **TIGHT), table(*KINDS), trace, seed=seed) for _ in range(2))
     assert bits(first) == bits(second)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.local_keys import KEYS
 from tests.tritonstack_capacity.bench.virtual_time import VirtualLoop
-from tests.tritonstack_capacity.simulation.plans import KIND, calls, evicted, hits, plan, table
+from tests.tritonstack_capacity.simulation.fleets import KIND, calls, evicted, fleet, hits, table
 from tritonstack.http_server import Answer
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_local.runtime.errors import ContainerAddress
@@ -110,7 +110,7 @@ async def played(pairs: Pairs, *, parallel: int, unload: float, cached: bool) ->
 def simulated(pairs: Pairs, *, parallel: int, unload: float, cached: bool) -> Played:
     """The same calls of the same models."""
     kind = replace(KIND, load_seconds=LOAD, fixed=EXECUTION, copies=64)
-    machine = plan(
+    machine = fleet(
         most_models=PLACES,
         executions=1000,
         parallel_loads=parallel,

@@ -55,8 +55,8 @@ def test_what_an_endpoint_deploys_is_taken_from_its_environment(tmp_path: Path, 
     found = read(tmp_path, PROD)
     endpoint = load_environment(project / "environments" / "prod.yaml").endpoints[0]
     assert found.scenario.instance.type == "ml.g4dn.xlarge"
-    assert (found.plan.count, found.plan.routing) == (2, "least_outstanding")
-    assert found.plan.scaling == endpoint.scaling
+    assert (found.fleet.count, found.fleet.routing) == (2, "least_outstanding")
+    assert found.fleet.scaling == endpoint.scaling
     assert found.price[0] == 0.5
 
 
@@ -65,7 +65,7 @@ def test_the_scenario_stands_above_its_environment(tmp_path: Path, project: Path
     changed(project, "models: [digits-onnx", "model_cache: enabled\n    models: [digits-onnx")
     found = read(tmp_path, PROD + own)
     assert found.scenario.instance.type == "ml.g5.xlarge"
-    assert (found.plan.count, found.plan.routing, found.plan.machine.cached) == (3, "random", False)
+    assert (found.fleet.count, found.fleet.routing, found.fleet.machine.cached) == (3, "random", False)
 
 
 def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, project: Path) -> None:

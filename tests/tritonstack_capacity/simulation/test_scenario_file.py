@@ -48,7 +48,7 @@ def test_groups_become_models_with_names_sizes_and_shares(tmp_path: Path) -> Non
     assert list(found.models.of_each("memory") / MIB) == [100, 100, 100, 4000]
     weights = np.array([1, 1 / 2, 1 / 3]) / (1 + 1 / 2 + 1 / 3) * 3
     assert list(found.models.popularity) == pytest.approx([*(weights / 4), 1 / 4])
-    assert found.plan.machine.memory == 16_384 * MIB
+    assert found.fleet.machine.memory == 16_384 * MIB
     assert found.models.kinds[1].download_seconds == 20.0
 
 

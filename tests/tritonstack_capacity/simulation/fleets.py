@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritonstack.config.scaling import Scaling
-from tritonstack_capacity.simulation.fleet import FleetPlan
+from tritonstack_capacity.simulation.fleet import SimulatedFleet
 from tritonstack_capacity.simulation.instance import EVICTION, HIT, LOAD, Happening, Machine
 from tritonstack_capacity.simulation.scenario import Autoscaling, Routing
 from tritonstack_capacity.simulation.trace import Floats, ModelKind, ModelTable, Trace, draw_models
@@ -63,7 +63,7 @@ def equal_models(count: int, *, kind: ModelKind = KIND, zipf: float = 0.0) -> Mo
     )
 
 
-def plan(
+def fleet(
     *,
     count: int = 1,
     routing: Routing = "random",
@@ -71,10 +71,10 @@ def plan(
     speed: Autoscaling | None = None,
     spill_calls: int = 8,
     **machine: Any,
-) -> FleetPlan:
+) -> SimulatedFleet:
     """``MACHINE`` with some of its fields changed."""
     changed = replace(MACHINE, **machine)
-    return FleetPlan(
+    return SimulatedFleet(
         machine=changed,
         count=count,
         routing=routing,
