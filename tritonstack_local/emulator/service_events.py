@@ -215,7 +215,7 @@ def _keep_undelivered(target: dict[str, Any], event: dict[str, Any], rule: dict[
 
 def count_build(build: Build) -> None:
     """Write of a build that has ended; a stopped one neither failed nor succeeded."""
-    of = {aws_names.PROJECT_NAME: build.plan.project}
+    of = {aws_names.PROJECT_NAME: build.parameters.project}
     record_metric(aws_names.CODEBUILD, aws_names.BUILDS, 1, "Count", of)
     record_metric(aws_names.CODEBUILD, aws_names.BUILD_DURATION, clock.now() - build.start, "Seconds", of)
     ends = {aws_names.SUCCEEDED_BUILDS: build.status == "SUCCEEDED", aws_names.FAILED_BUILDS: build.status in _FAILED}

@@ -1,4 +1,4 @@
-"""One build: its plan from project and request, its variables, source and artifacts, and its record."""
+"""One build: its parameters from project and request, its variables, source and artifacts, and its record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def build_environment(build: Build, buildspec: Buildspec, *, source: Path, home:
     Raises PhaseError where a parameter of Parameter Store is not there.
     """
     given = dict(buildspec.variables)
-    for variable in build.plan.variables:
+    for variable in build.parameters.variables:
         name, value, is_parameter = variable["name"], variable["value"], variable["type"] == "PARAMETER_STORE"
         given[name] = _parameter(value, build) if is_parameter else value
     return {**_machine(build, home), **given, **_codebuild(build, source)}
@@ -63,24 +63,24 @@ def _machine(build: Build, home: Path) -> dict[str, str]:
 
 def _codebuild(build: Build, source: Path) -> dict[str, str]:
     """CODEBUILD_RESOLVED_SOURCE_VERSION is missing: CodeBuild sets it for repositories and pipelines only."""
-    plan = build.plan
+    parameters = build.parameters
     variables = {
         "CI": "true",
         "CODEBUILD_CI": "true",
         "CODEBUILD_BUILD_ARN": build.arn,
         "CODEBUILD_BUILD_ID": build.id,
-        "CODEBUILD_BUILD_IMAGE": plan.environment["image"],
+        "CODEBUILD_BUILD_IMAGE": parameters.environment["image"],
         "CODEBUILD_BUILD_NUMBER": str(build.number),
         "CODEBUILD_BUILD_SUCCEEDING": "1",
         "CODEBUILD_INITIATOR": build.initiator,
-        "CODEBUILD_KMS_KEY_ID": plan.encryption_key,
+        "CODEBUILD_KMS_KEY_ID": parameters.encryption_key,
         "CODEBUILD_LOG_PATH": build.log_stream,
-        "CODEBUILD_PROJECT_ARN": plan.project_arn,
+        "CODEBUILD_PROJECT_ARN": parameters.project_arn,
         "CODEBUILD_SRC_DIR": str(source),
         "CODEBUILD_START_TIME": str(int(build.start * 1000)),
     }
-    if plan.source.get("location"):
-        variables["CODEBUILD_SOURCE_REPO_URL"] = plan.source["location"]
+    if parameters.source.get("location"):
+        variables["CODEBUILD_SOURCE_REPO_URL"] = parameters.source["location"]
     return variables
 
 
@@ -103,8 +103,8 @@ _ARTIFACTS = ("S3", "NO_ARTIFACTS")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildPlan:
-    """A build's settings."""
+class BuildParameters:
+    """Parameters of a build: those of its project with the overrides of StartBuild."""
 
     project: str
     project_arn: str
@@ -129,7 +129,7 @@ class BuildPlan:
         return bool(self.environment["type"] == GPU_ENVIRONMENT)
 
 
-def plan_build(project: dict[str, Any], request: dict[str, Any]) -> BuildPlan:
+def build_parameters(project: dict[str, Any], request: dict[str, Any]) -> BuildParameters:
     """Merge a project with a StartBuild request; raises RefusedError with all that the local AWS does not have."""
 
     def overridden(**names: str) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def plan_build(project: dict[str, Any], request: dict[str, Any]) -> BuildPlan:
         **overridden(imagePullCredentialsType="imagePullCredentialsTypeOverride"),
         "environmentVariables": list(variables.values()),
     }
-    plan = BuildPlan(
+    parameters = BuildParameters(
         project=project["name"],
         project_arn=project["arn"],
         service_role=project["serviceRole"],
@@ -159,26 +159,26 @@ def plan_build(project: dict[str, Any], request: dict[str, Any]) -> BuildPlan:
         queued_minutes=int(project.get("queuedTimeoutInMinutes") or 480),
         encryption_key=project["encryptionKey"],
     )
-    problems = list(_problems(plan))
+    problems = list(_problems(parameters))
     if problems:
         raise RefusedError("InvalidInputException", "; ".join(problems), source="tritonstack_local.emulator.codebuild")
-    return plan
+    return parameters
 
 
-def _problems(plan: BuildPlan) -> Iterator[str]:
+def _problems(parameters: BuildParameters) -> Iterator[str]:
     """Values that the local AWS does not build with, or that do not fit together."""
-    if plan.source.get("type") not in _SOURCES:
-        yield f"source type {plan.source.get('type')}: the local AWS builds from {' and '.join(_SOURCES)}"
-    elif plan.source["type"] == "S3" and "/" not in (plan.source.get("location") or ""):
-        yield f"source location {plan.source.get('location')!r}: bucket/object.zip or bucket/folder/"
-    elif plan.source["type"] == "NO_SOURCE" and not plan.source.get("buildspec"):
+    if parameters.source.get("type") not in _SOURCES:
+        yield f"source type {parameters.source.get('type')}: the local AWS builds from {' and '.join(_SOURCES)}"
+    elif parameters.source["type"] == "S3" and "/" not in (parameters.source.get("location") or ""):
+        yield f"source location {parameters.source.get('location')!r}: bucket/object.zip or bucket/folder/"
+    elif parameters.source["type"] == "NO_SOURCE" and not parameters.source.get("buildspec"):
         yield "a project without source needs an inline buildspec"
-    if plan.environment["type"] not in _ENVIRONMENTS:
-        yield f"environment type {plan.environment['type']}: the local AWS has {' and '.join(_ENVIRONMENTS)}"
-    for one in plan.variables:
+    if parameters.environment["type"] not in _ENVIRONMENTS:
+        yield f"environment type {parameters.environment['type']}: the local AWS has {' and '.join(_ENVIRONMENTS)}"
+    for one in parameters.variables:
         if one["type"] not in ("PLAINTEXT", "PARAMETER_STORE"):
             yield f"variable {one['name']}: {one['type']} is not in the local AWS"
-    artifacts = plan.artifacts
+    artifacts = parameters.artifacts
     if artifacts.get("type") not in _ARTIFACTS:
         yield f"artifacts type {artifacts.get('type')}: the local AWS has {' and '.join(_ARTIFACTS)}"
     elif artifacts["type"] == "S3" and not artifacts.get("location"):
@@ -216,7 +216,7 @@ class Build:
     id: str  # ``<project>:<uuid>``
     arn: str
     number: int  # the project's how-manieth build
-    plan: BuildPlan
+    parameters: BuildParameters
     initiator: str
     region: str
     start: float = field(default_factory=clock.now)
@@ -229,7 +229,7 @@ class Build:
 
     @property
     def log_group(self) -> str:
-        return str(self.plan.cloud_watch_logs.get("groupName") or f"/aws/codebuild/{self.plan.project}")
+        return str(self.parameters.cloud_watch_logs.get("groupName") or f"/aws/codebuild/{self.parameters.project}")
 
     @property
     def log_stream(self) -> str:
@@ -252,7 +252,7 @@ class Build:
 
     def as_api(self) -> dict[str, Any]:
         """The API's ``Build``."""
-        plan = self.plan
+        parameters = self.parameters
         shown: dict[str, Any] = {
             "id": self.id,
             "arn": self.arn,
@@ -261,35 +261,35 @@ class Build:
             "currentPhase": self.phases[-1].name,
             "buildStatus": self.status,
             "buildComplete": self.status != IN_PROGRESS,
-            "projectName": plan.project,
+            "projectName": parameters.project,
             "phases": [phase.as_api() for phase in self.phases],
-            "source": plan.source,
+            "source": parameters.source,
             "artifacts": {
-                "location": f"arn:aws:s3:::{plan.artifacts['location']}/{artifact_key(self)}"
-                if plan.artifacts["type"] == "S3"
+                "location": f"arn:aws:s3:::{parameters.artifacts['location']}/{artifact_key(self)}"
+                if parameters.artifacts["type"] == "S3"
                 else ""
             },
-            "environment": plan.environment,
-            "serviceRole": plan.service_role,
+            "environment": parameters.environment,
+            "serviceRole": parameters.service_role,
             "logs": {
                 "groupName": self.log_group,
                 "streamName": self.log_stream,
                 "deepLink": self.deep_link,
                 "cloudWatchLogs": {"status": "ENABLED", "groupName": self.log_group, "streamName": self.log_stream},
             },
-            "timeoutInMinutes": plan.timeout_minutes,
-            "queuedTimeoutInMinutes": plan.queued_minutes,
+            "timeoutInMinutes": parameters.timeout_minutes,
+            "queuedTimeoutInMinutes": parameters.queued_minutes,
             "initiator": self.initiator,
-            "encryptionKey": plan.encryption_key,
+            "encryptionKey": parameters.encryption_key,
         }
-        optional = {"endTime": self.end, "vpcConfig": plan.vpc}
+        optional = {"endTime": self.end, "vpcConfig": parameters.vpc}
         return {**shown, **{name: value for name, value in optional.items() if value is not None}}
 
 
 def artifact_key(build: Build) -> str:
     """The key of a build's output in its bucket: ``path/name``; name ``/`` is the folder above (ProjectArtifacts)."""
-    artifacts = build.plan.artifacts
-    name = artifacts.get("name") or build.plan.project
+    artifacts = build.parameters.artifacts
+    name = artifacts.get("name") or build.parameters.project
     return "/".join(part for part in ((artifacts.get("path") or "").strip("/"), name.strip("/")) if part)
 
 
@@ -298,7 +298,7 @@ def artifact_key(build: Build) -> str:
 
 def download_source(build: Build, target: Path) -> None:
     """Fill ``target``; raises PhaseError where S3 refuses or the source is not what it should be."""
-    source = build.plan.source
+    source = build.parameters.source
     if source["type"] == "NO_SOURCE":
         return
     bucket, _, key = source["location"].removeprefix("arn:aws:s3:::").partition("/")
@@ -337,7 +337,7 @@ def upload_artifacts(build: Build, files: ArtifactFiles | None, *, source: Path,
     What ``between`` raises, called before each file, ends the upload. Raises PhaseError where nothing matches, or S3
     refuses.
     """
-    artifacts = build.plan.artifacts
+    artifacts = build.parameters.artifacts
     if artifacts["type"] == "NO_ARTIFACTS":
         return
     if files is None:

@@ -21,11 +21,11 @@ from tritonstack_local.emulator.clock import Deadline, clock
 from tritonstack_local.emulator.codebuild.build import (
     IN_PROGRESS,
     Build,
-    BuildPlan,
+    BuildParameters,
     PhaseRecord,
     build_environment,
+    build_parameters,
     download_source,
-    plan_build,
     upload_artifacts,
 )
 from tritonstack_local.emulator.codebuild.buildspec import (
@@ -59,19 +59,19 @@ LINKED = (".envs", "node_modules")
 """Folders of the project in place of what an image has installed."""
 
 
-def gpu_variables(plan: BuildPlan, log: service_events.LogStream) -> dict[str, str]:
+def gpu_variables(parameters: BuildParameters, log: service_events.LogStream) -> dict[str, str]:
     """The variables that name the stand-ins for the image's trtexec and the machine's GPU; none without a GPU.
 
     Raises PhaseError where the compute type has no GPU, or none can be made for the image's release.
     """
-    if not plan.on_gpu:
+    if not parameters.on_gpu:
         return {}
-    image, compute_type = plan.environment["image"], plan.environment["computeType"]
+    image, compute_type = parameters.environment["image"], parameters.environment["computeType"]
     gpus = {machine.name: machine.gpu for machine in load_build_machines().machines if machine.kind == "codebuild"}
     if compute_type not in gpus:
         known = " and ".join(gpus)
         raise PhaseError(
-            "CLIENT_ERROR", f"{plan.environment['type']} has the compute types {known}, not {compute_type}"
+            "CLIENT_ERROR", f"{parameters.environment['type']} has the compute types {known}, not {compute_type}"
         )
     try:
         variables, line = stand_in_variables(image, gpu=gpus[compute_type])
@@ -86,14 +86,14 @@ def emit_state_change(build: Build) -> None:
     """Emit the build's current status to the rules of the calling context's account and region."""
     detail = {
         "build-status": build.status,
-        "project-name": build.plan.project,
+        "project-name": build.parameters.project,
         "build-id": build.arn,
         "additional-information": {
             "build-number": build.number,
-            "timeout-in-minutes": build.plan.timeout_minutes,
+            "timeout-in-minutes": build.parameters.timeout_minutes,
             "build-complete": build.status != IN_PROGRESS,
             "initiator": build.initiator,
-            "environment": {"environment-variables": build.plan.variables},
+            "environment": {"environment-variables": build.parameters.variables},
             "logs": {"group-name": build.log_group, "stream-name": build.log_stream, "deep-link": build.deep_link},
         },
         "current-phase": build.phases[-1].name,
@@ -114,14 +114,14 @@ class BuildWorker:
         """``changed`` is called whenever there is something new to show of ``build``."""
         self._build = build
         self._changed = changed
-        self._role = role_principal(build.plan.service_role, f"AWSCodeBuild-{build.log_stream}")
+        self._role = role_principal(build.parameters.service_role, f"AWSCodeBuild-{build.log_stream}")
         self._log = service_events.LogStream(
             build.log_group,
             build.log_stream,
             writer=self._role,
             prefix=lambda: time.strftime("[Container] %Y/%m/%d %H:%M:%S ", time.gmtime(clock.now())),
         )
-        self._deadline: Deadline = clock.deadline(build.plan.timeout_minutes * 60)
+        self._deadline: Deadline = clock.deadline(build.parameters.timeout_minutes * 60)
         self._folder = Path(tempfile.gettempdir(), f"codebuild-{uuid.uuid4().hex}")
         self._source = self._folder / "src"
         self._shell: BuildShell | None = None
@@ -203,19 +203,20 @@ class BuildWorker:
         if self._build.stop_requested:
             raise InterruptedBuildError("STOPPED", "BUILD_STOPPED", "Build has been stopped.")
         if self._deadline.passed:
-            minutes = self._build.plan.timeout_minutes
+            minutes = self._build.parameters.timeout_minutes
             raise InterruptedBuildError("TIMED_OUT", "BUILD_TIMED_OUT", f"Build has timed out after {minutes} minutes.")
 
     def _provision(self) -> None:
-        plan, say = self._build.plan, self._log.say
+        parameters, say = self._build.parameters, self._log.say
         say("This is the local AWS, not CodeBuild: the commands run as processes of this machine.")
-        say(f"No container: {plan.environment['image']} is not pulled, {plan.environment['computeType']} not kept to.")
-        if plan.vpc:
-            say(f"No VPC: the commands have this machine's network, not that of {plan.vpc.get('vpcId')}.")
+        image, compute_type = parameters.environment["image"], parameters.environment["computeType"]
+        say(f"No container: {image} is not pulled, {compute_type} not kept to.")
+        if parameters.vpc:
+            say(f"No VPC: the commands have this machine's network, not that of {parameters.vpc.get('vpcId')}.")
         self._authorise()
-        given = f"The commands have credentials of {plan.service_role}."
-        say(given if enforced() else f"No credentials of {plan.service_role}: IAM is not enforced.")
-        self._environment = gpu_variables(plan, self._log)
+        given = f"The commands have credentials of {parameters.service_role}."
+        say(given if enforced() else f"No credentials of {parameters.service_role}: IAM is not enforced.")
+        self._environment = gpu_variables(parameters, self._log)
 
     def _authorise(self) -> None:
         """Raise PhaseError where the service role may not write the log, join the VPC or pull the image.
@@ -224,16 +225,16 @@ class BuildWorker:
         awslabs/aws-codebuild-jenkins-plugin, issue 106; everything2/everything2, issue 2562). That each of them fails
         PROVISIONING is UNVERIFIED.
         """
-        build, plan = self._build, self._build.plan
-        vpc, image = plan.vpc or {}, plan.environment["image"]
+        build, parameters = self._build, self._build.parameters
+        vpc, image = parameters.vpc or {}, parameters.environment["image"]
         interfaces = interface_needs(vpc.get("subnets", ()), vpc.get("securityGroupIds", ()), service="codebuild")
-        pull = pull_needs(image) if plan.environment["imagePullCredentialsType"] == "SERVICE_ROLE" else ()
+        pull = pull_needs(image) if parameters.environment["imagePullCredentialsType"] == "SERVICE_ROLE" else ()
         not_pulled = (
             "Unable to pull customer's container image. CannotPullContainerError: Error response from daemon: pull"
             f" access denied for {image.partition(':')[0]}, repository does not exist or may require 'docker login':"
         )
         not_logged = (
-            f"Service role {plan.service_role} does not allow AWS CodeBuild to create Amazon CloudWatch Logs log"
+            f"Service role {parameters.service_role} does not allow AWS CodeBuild to create Amazon CloudWatch Logs log"
             f" streams for build {build.arn}."
         )
         for code, message, refused in (
@@ -243,7 +244,7 @@ class BuildWorker:
         ):
             if refused is not None:
                 raise PhaseError(code, f"{message} {refused.sentence}")
-        given = credentials_of(self._role, service=_PRINCIPAL, source=plan.project_arn, vpc=vpc.get("vpcId"))
+        given = credentials_of(self._role, service=_PRINCIPAL, source=parameters.project_arn, vpc=vpc.get("vpcId"))
         build.credentials = given or CREDENTIALS
 
     def _refusal(self, needs: Iterable[Need]) -> Refusal | None:
@@ -259,7 +260,7 @@ class BuildWorker:
 
     def _upload(self, files: ArtifactFiles | None) -> None:
         """The project's key takes more than S3's use of it (CodeBuild user guide, "Encrypt build outputs")."""
-        artifacts, key = self._build.plan.artifacts, self._build.plan.encryption_key
+        artifacts, key = self._build.parameters.artifacts, self._build.parameters.encryption_key
         if artifacts["type"] == "S3":
             self._note_bucket(artifacts["location"])
             encrypts = ":key/" in key and not artifacts.get("encryptionDisabled")
@@ -270,14 +271,14 @@ class BuildWorker:
 
     def _download(self) -> None:
         build = self._build
-        if build.plan.source["type"] == "S3":
-            self._note_bucket(build.plan.source["location"].removeprefix("arn:aws:s3:::").partition("/")[0])
+        if build.parameters.source["type"] == "S3":
+            self._note_bucket(build.parameters.source["location"].removeprefix("arn:aws:s3:::").partition("/")[0])
         download_source(build, self._source)
         try:
             self._buildspec = read_buildspec(self._buildspec_text())
         except BuildspecError as error:
             raise PhaseError("YAML_FILE_ERROR", str(error)) from error
-        for name in () if build.plan.on_gpu else LINKED:  # a Triton image has no environments
+        for name in () if build.parameters.on_gpu else LINKED:  # a Triton image has no environments
             project, linked = REPOSITORY / name, self._source / name
             if project.exists() and not linked.exists() and not linked.is_symlink():
                 linked.symlink_to(project)
@@ -295,7 +296,7 @@ class BuildWorker:
 
     def _buildspec_text(self) -> str:
         """Inline, or a file's of the source: ``buildspec.yml`` by default."""
-        given = self._build.plan.source.get("buildspec") or "buildspec.yml"
+        given = self._build.parameters.source.get("buildspec") or "buildspec.yml"
         if is_inline(given):
             return given
         path = (self._source / given).resolve()
@@ -380,16 +381,16 @@ class Builds:
         return entry[1]
 
     def _new(self, project: dict[str, Any], request: Request) -> Build:
-        plan = plan_build(project, request)
-        check_service_role(plan.service_role)
-        number = self._numbers.get(plan.project, 0) + 1
-        self._numbers[plan.project] = number
-        identity = f"{plan.project}:{uuid.uuid4()}"
+        parameters = build_parameters(project, request)
+        check_service_role(parameters.service_role)
+        number = self._numbers.get(parameters.project, 0) + 1
+        self._numbers[parameters.project] = number
+        identity = f"{parameters.project}:{uuid.uuid4()}"
         build = Build(
             id=identity,
             arn=f"arn:aws:codebuild:{get_region()}:{get_account_id()}:build/{identity}",
             number=number,
-            plan=plan,
+            parameters=parameters,
             initiator="local-aws",
             region=get_region(),
         )

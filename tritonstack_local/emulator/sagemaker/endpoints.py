@@ -80,7 +80,7 @@ class Endpoints:
             config = self._state.endpoint_configs.get(request["EndpointConfigName"])
             self.instances.check_limit(config.name, "CreateEndpoint")
             record = EndpointRecord(name=name, arn=ENDPOINT.arn(name), request=request, config_name=config.name)
-            deployment = self._planned(record, request, status="Creating")
+            deployment = self._new_deployment(record, request, status="Creating")
             self._state.endpoints.add(record)
             store(self._state, record.arn, request.get("Tags", []))
             self._deploy(record, deployment, status="Creating")
@@ -103,7 +103,7 @@ class Endpoints:
             self._state.endpoint_configs.get(record.config_name)
             check_scaled(self._state, record, request["EndpointConfigName"])
             self.instances.check_limit(request["EndpointConfigName"], "UpdateEndpoint")
-            self._deploy(record, self._planned(record, request, status="Updating"), status="Updating")
+            self._deploy(record, self._new_deployment(record, request, status="Updating"), status="Updating")
         return {"EndpointArn": record.arn}
 
     def bake(self) -> None:
@@ -123,7 +123,7 @@ class Endpoints:
                 if record.pending is deployment and advance(record, deployment, broken=broken):
                     self._state.changed.notify_all()
 
-    def _planned(self, record: EndpointRecord, request: Request, *, status: str) -> Deployment:
+    def _new_deployment(self, record: EndpointRecord, request: Request, *, status: str) -> Deployment:
         """The deployment of a request. Raises RefusedError: SageMaker would refuse it; nothing is changed yet."""
         config = self._state.endpoint_configs.get(request["EndpointConfigName"])
         variants = [self._variant(variant, record, request) for variant in config.request["ProductionVariants"]]
