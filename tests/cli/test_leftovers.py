@@ -77,7 +77,7 @@ def test_without_delete_what_left_is_listed_with_its_cost_and_nothing_changes(wo
     assert world.account.deleted == []
 
 
-def test_a_deletion_shows_its_plan_and_needs_a_terminal_or_yes(world: World) -> None:
+def test_a_deletion_lists_its_stacks_and_needs_a_terminal_or_yes(world: World) -> None:
     result = world.run("--delete")
     assert isinstance(result.exception, InputError)
     assert "--yes" in str(result.exception)

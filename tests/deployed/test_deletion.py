@@ -73,10 +73,10 @@ def test_a_deletion_that_is_under_way_is_followed_and_one_that_ended_meanwhile_i
 
 def test_a_stack_that_somebody_deploys_by_now_is_left_alone() -> None:
     account = Account([part("dev", "serving-a")])
-    planned = deployed(*account.rows)
+    left = deployed(*account.rows)
     account.rows[0]["StackStatus"] = "UPDATE_IN_PROGRESS"
     with pytest.raises(WorkFailedError, match="UPDATE_IN_PROGRESS by now"):
-        Deleter(account.session(), step=Said().step, poll_seconds=0).delete(planned)
+        Deleter(account.session(), step=Said().step, poll_seconds=0).delete(left)
     assert account.deleted == []
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.deployed.account import BUCKET, EMPTIED, Account, deployed, part, stack_row
 from tests.stacks.environments import DIGITS, environment
 from tritonstack.config import Environment
-from tritonstack.deployed.deletion import plan_deletion
+from tritonstack.deployed.deletion import deletion_of
 from tritonstack.deployed.left import Deployed, deployed_and_left, deployed_without_file, lines_of
 from tritonstack.deployed.stacks import left_stacks, of_environment
 from tritonstack.naming import serving_part, stack_name
@@ -113,16 +113,18 @@ def test_where_stacks_may_not_be_listed_that_is_said_with_the_permission() -> No
     assert caught.value.permission == "cloudformation:DescribeStacks"
 
 
-def plan(rows: list[dict[str, Any]], *, archives: bool = False, **more: Any) -> tuple[list[str], dict[str, str]]:
+def going_and_kept(
+    rows: list[dict[str, Any]], *, archives: bool = False, **more: Any
+) -> tuple[list[str], dict[str, str]]:
     """What is deleted, and what is kept with the reason, where the file of ``dev`` is gone."""
     calls = ReadOnlyCalls(Account(rows, **more).session())
     found = deployed_without_file(calls, "dev", region=REGION, why="it is gone", project=Path("/nowhere"))
-    made = plan_deletion(found, archives=archives)
+    made = deletion_of(found, archives=archives)
     return [each.stack.name for each in made.stacks], {each.stack.name: why for each, why in made.kept}
 
 
 def test_without_a_file_everything_goes_and_the_artifacts_last() -> None:
-    names, kept = plan([part("dev", name) for name in EVERY_PART])
+    names, kept = going_and_kept([part("dev", name) for name in EVERY_PART])
     assert names == [stack_name(environment="dev", part=each) for each in EVERY_PART]
     assert kept == {}
 
@@ -134,19 +136,19 @@ def test_a_network_or_a_bucket_that_a_stack_still_reads_stays_whatever_that_stac
         ("_outputs/builds", "builds"),
     ):
         reader = stack_row("other-app", reads=(f"/tritonstack/dev/{path}",))
-        names, kept = plan([part("dev", kind), reader])
+        names, kept = going_and_kept([part("dev", kind), reader])
         assert names == []
         assert "other-app" in kept[f"dev-{kind}"]
     neighbour = part("dev-b", "serving-x", reads=("/tritonstack/dev-b/_network/vpc-id",))
-    assert plan([part("dev", "network"), neighbour]) == (["dev-network"], {})
+    assert going_and_kept([part("dev", "network"), neighbour]) == (["dev-network"], {})
 
 
 def test_archives_go_only_when_that_is_asked_for_and_a_retained_bucket_is_named() -> None:
     rows = [part("dev", "artifacts")]
-    names, kept = plan(rows, templates={"dev-artifacts": EMPTIED})
+    names, kept = going_and_kept(rows, templates={"dev-artifacts": EMPTIED})
     assert (names, list(kept)) == ([], ["dev-artifacts"])
     assert "--archives" in kept["dev-artifacts"]
-    assert plan(rows, templates={"dev-artifacts": EMPTIED}, archives=True) == (["dev-artifacts"], {})
+    assert going_and_kept(rows, templates={"dev-artifacts": EMPTIED}, archives=True) == (["dev-artifacts"], {})
     account = Account(rows, templates={"dev-artifacts": {"Bucket": BUCKET}})
     [found] = deployed_without_file(
         ReadOnlyCalls(account.session()), "dev", region=REGION, why="gone", project=Path("/nowhere")
@@ -158,11 +160,11 @@ def test_archives_go_only_when_that_is_asked_for_and_a_retained_bucket_is_named(
 def test_a_stack_at_work_or_protected_stays_and_so_does_what_it_reads() -> None:
     reads = ("/tritonstack/dev/_network/vpc-id",)
     busy = part("dev", "serving-old", reads=reads, StackStatus="UPDATE_IN_PROGRESS")
-    names, kept = plan([busy, part("dev", "network"), part("dev", "artifacts")])
+    names, kept = going_and_kept([busy, part("dev", "network"), part("dev", "artifacts")])
     assert names == []
     assert "UPDATE_IN_PROGRESS" in kept["dev-serving-old"]
     assert "dev-serving-old" in kept["dev-network"]
     assert "dev-serving-old" in kept["dev-artifacts"]
     guarded = part("dev", "observability", EnableTerminationProtection=True)
-    _, kept = plan([guarded])
+    _, kept = going_and_kept([guarded])
     assert "update-termination-protection" in kept["dev-observability"]

@@ -13,7 +13,7 @@ from tritonstack.cli.conventions import LOCAL, echo, environment_option, json_op
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.cli.session import calling_session, require_account, session_of
 from tritonstack.config import Environment, load_environment
-from tritonstack.deployed.deletion import POLL_SECONDS, Deleter, Deletion, goes_on, plan_deletion
+from tritonstack.deployed.deletion import POLL_SECONDS, Deleter, Deletion, deletion_of, goes_on
 from tritonstack.deployed.left import (
     Deployed,
     LeftEntry,
@@ -31,7 +31,7 @@ from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 
 @click.command("leftovers")
 @environment_option()
-@click.option("--delete", is_flag=True, help="Delete them, after the plan and a question.")
+@click.option("--delete", is_flag=True, help="Delete them, after the list of deletions and a question.")
 @click.option("--yes", is_flag=True, help="With --delete: delete without the question.")
 @click.option("--archives", is_flag=True, help="With --delete: also delete a bucket with all archives in it.")
 @click.option(
@@ -72,16 +72,16 @@ def command(
         else:
             _show(deployed, command=leftovers_command(environment, local=local, region=region, removed=removed))
         return 0
-    plan = plan_deletion(deployed, archives=archives)
-    for line in plan_lines(plan):
+    deletion = deletion_of(deployed, archives=archives)
+    for line in deletion_lines(deletion):
         echo(line, err=as_json)
-    if plan.stacks:
-        _ask(plan, yes=yes)
-        carry_out(plan.stacks, session, steps=Steps())
+    if deletion.stacks:
+        _ask(deletion, yes=yes)
+        carry_out(deletion.stacks, session, steps=Steps())
     if as_json:
-        kept = [{"stack": each.stack.name, "why": reason} for each, reason in plan.kept]
-        print_json({"environment": environment, "deleted": [each.stack.name for each in plan.stacks], "kept": kept})
-    return 1 if plan.kept else 0
+        kept = [{"stack": each.stack.name, "why": reason} for each, reason in deletion.kept]
+        print_json({"environment": environment, "deleted": [each.stack.name for each in deletion.stacks], "kept": kept})
+    return 1 if deletion.kept else 0
 
 
 def leftovers_command(
@@ -118,18 +118,18 @@ def note_left(settings: Environment, session: Session, *, local: bool) -> tuple[
     return tuple(map(LeftEntry.of, deployed.left))
 
 
-def plan_lines(plan: Deletion) -> Iterable[str]:
+def deletion_lines(deletion: Deletion) -> Iterable[str]:
     """What a deletion will do, in order, and what it leaves."""
-    for number, each in enumerate(plan.stacks, start=1):
+    for number, each in enumerate(deletion.stacks, start=1):
         yield f"{number}. delete {each.sentence}"
         for bucket in each.emptied:
             yield f"     DELETES the bucket {bucket} with every archive in it"
         for resource in each.retained:
             yield f"     stays in the account: {resource}"
-    for each, reason in plan.kept:
+    for each, reason in deletion.kept:
         yield f"-  stays for now: {each.sentence}\n     {reason}"
-    if not plan.stacks:
-        yield "nothing to delete" + (" now" if plan.kept else "")
+    if not deletion.stacks:
+        yield "nothing to delete" + (" now" if deletion.kept else "")
 
 
 def carry_out(stacks: Iterable[LeftStack], session: Session, *, steps: Steps) -> None:
@@ -212,7 +212,7 @@ def list_lines(deployed: Deployed) -> Iterable[str]:
         yield f"     unknown: {name}"
 
 
-def _ask(plan: Deletion, *, yes: bool) -> None:
+def _ask(deletion: Deletion, *, yes: bool) -> None:
     """Ask for confirmation. Raises InputError without a terminal, and Abort after a no."""
     if yes:
         return
@@ -221,10 +221,10 @@ def _ask(plan: Deletion, *, yes: bool) -> None:
             field="--delete",
             found="a question, and standard input is no terminal",
             allowed="a terminal, or --yes",
-            advice="Read the plan above; --yes carries it out without the question.",
+            advice="Read the list above; --yes carries it out without the question.",
         )
         raise InputError([problem])
-    names = ", ".join(each.stack.name for each in plan.stacks)
+    names = ", ".join(each.stack.name for each in deletion.stacks)
     echo("An older checkout lacks what a newer one deployed: be sure that this one is the newest.", err=True)
     click.confirm(f"Delete {names}?", abort=True, err=True)
 

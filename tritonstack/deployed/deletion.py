@@ -1,4 +1,4 @@
-"""Deletes stacks that left an environment's file: the plan, and carrying it out in an order that can be repeated."""
+"""Deletes stacks that left an environment's file, in an order that can be repeated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Deletion:
     kept: tuple[tuple[LeftStack, str], ...] = ()  # those that left and cannot be deleted now, with the reason
 
 
-def plan_deletion(deployed: Deployed, *, archives: bool) -> Deletion:
+def deletion_of(deployed: Deployed, *, archives: bool) -> Deletion:
     """Which of the stacks that left may be deleted now.
 
     Kept are stacks that are at work or protected, that a stack which stays reads parameters of, and artifacts while any
