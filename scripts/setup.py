@@ -144,9 +144,9 @@ def main(names: list[str]) -> int:
             server_python()  # refused before anything is installed
         make_all(names)
         if {"main", DEVELOPMENT} & set(names):
-            add_project(ENVS / "main")  # also where the environment stands: pyproject.toml may have changed
+            add_project(ENVS / "main")  # also where the environment is ready: pyproject.toml may have changed
         if PERF_ANALYZER in names:
-            link_libraries(ENVS / PERF_ANALYZER)  # also where it stands: Triton's may have been made anew
+            link_libraries(ENVS / PERF_ANALYZER)  # also where it is ready: Triton's may have been made anew
         if NODEJS in names:
             link_node(ENVS / NODEJS)
     except SetupError as error:
@@ -227,7 +227,7 @@ def make_all(names: list[str]) -> None:
     """Make environments side by side. The first failure stops the others and is raised."""
     # What development is installed into is made with it, by one thread.
     wanted = [name for name in names if name != "main" or DEVELOPMENT not in names]
-    missing = [name for name in dict.fromkeys(wanted) if not stands(name)]
+    missing = [name for name in dict.fromkeys(wanted) if not is_ready(name)]
     if not missing:
         return
     print(f"setup: making {', '.join(missing)}", flush=True)
@@ -240,7 +240,7 @@ def make_all(names: list[str]) -> None:
                 for each in ended:
                     name = at_work.pop(each)
                     each.result()
-                    print(f"setup: {name} stands after {time.monotonic() - started:.0f} s", flush=True)
+                    print(f"setup: {name} ready, {time.monotonic() - started:.0f} s", flush=True)
                 if not ended:
                     left = ", ".join(at_work.values())
                     print(f"setup: still making {left} after {time.monotonic() - started:.0f} s", flush=True)
@@ -249,9 +249,9 @@ def make_all(names: list[str]) -> None:
             raise
 
 
-def stands(name: str) -> bool:
+def is_ready(name: str) -> bool:
     """Whether an environment is whole, made from the same lock file by the same interpreter."""
-    _, folder, wanted = plan(name)
+    _, folder, wanted = definition_of(name)
     return stamp_of(folder).startswith(wanted)
 
 
@@ -262,8 +262,8 @@ def stamp_of(folder: Path) -> str:
 
 
 def make(name: str) -> None:
-    """Make one environment, from nothing; but development comes into a main one that stands."""
-    maker, folder, wanted = plan(name)
+    """Make one environment, from nothing; but development is installed into a main one that is ready."""
+    maker, folder, wanted = definition_of(name)
     stamp, found = folder / STAMP, stamp_of(folder)
     if name == DEVELOPMENT and found and wanted.startswith(found):
         stamp.unlink()  # until both are whole
@@ -278,14 +278,14 @@ def make(name: str) -> None:
     temporary.replace(stamp)
 
 
-def plan(name: str) -> tuple[Callable[[str, Path], None], Path, str]:
-    """How an environment is made, its folder, and how its stamp will begin."""
+def definition_of(name: str) -> tuple[Callable[[str, Path], None], Path, str]:
+    """Function that makes an environment, its folder, and the beginning of its stamp."""
     if name == "node":
         return make_node, ROOT / "node_modules", fingerprint(ROOT / "package-lock.json")
     if name in PROGRAMS:
         return make_program, ENVS / name, fingerprint(REQUIREMENTS / f"{name}.txt")
     if name == DEVELOPMENT:
-        maker, folder, main_stamp = plan("main")
+        maker, folder, main_stamp = definition_of("main")
         return maker, folder, main_stamp + fingerprint(REQUIREMENTS / f"{name}.txt")
     return make_virtual, ENVS / name, fingerprint(REQUIREMENTS / f"{name}.txt", python_for(name).version)
 

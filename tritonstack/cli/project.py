@@ -132,7 +132,7 @@ OTHER_NAMES = ("torch", "dali", "tensorflow", "perf-analyzer", "nodejs")
 def setup_command(*, names: tuple[str, ...]) -> int:
     """Make the environments that builds and the local AWS run in: .envs/ and node_modules/ of the project's folder.
 
-    They are pinned, and one that stands is left as it is. Without NAME: emulator, triton, backends, exporters, node
+    They are pinned, and one that is ready stays as it is. Without NAME: emulator, triton, backends, exporters, node
     (node alone where tritonstack is installed without its extra `local`). By name only: torch, dali, tensorflow,
     perf-analyzer; nodejs, which is Node itself where the system has none or an older one.
     """
