@@ -19,7 +19,7 @@ SECONDS, MEGABYTES = 60.0, 1000.0
 _REPLAY = f"""
 import hashlib, json, resource, time
 import numpy as np
-from tritonstack_capacity.simulation.fleet import FleetPlan, simulate
+from tritonstack_capacity.simulation.fleet import SimulatedFleet, simulate
 from tritonstack_capacity.simulation.instance import EVICTION, HIT, Machine
 from tritonstack_capacity.simulation.trace import ModelKind, ModelTable
 from tritonstack_capacity.simulation.trace import trace_of_curve
@@ -35,7 +35,7 @@ trace = trace_of_curve((RatePoint(minute=0, per_minute=600.0),), seconds={CALLS}
                        popularity=models.popularity, random=np.random.default_rng(1))
 machine = Machine(memory=100 * 2000, disk=100 * 5000, most_models=None, executions=1, unload_seconds=0.0,
                   parallel_loads=8, patience=2.0, keep_on_disk=True)
-happening = simulate(FleetPlan(machine=machine, count=1, routing="random"), models, trace, seed=1)
+happening = simulate(SimulatedFleet(machine=machine, count=1, routing="random"), models, trace, seed=1)
 seconds = time.perf_counter() - began
 digest = hashlib.sha256(happening.calls.latencies.tobytes() + happening.calls.outcomes.tobytes())
 digest.update(happening.events.models.tobytes())

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# Before aws_cdk starts Node: of Node 20 it warns on stderr at length, and what a user has to mend would drown in that.
+# Before aws_cdk starts Node: of Node 20 it warns on stderr at length, and what a user has to fix would be lost in that.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 gc.disable()  # a process of a second, whose objects all live to its end: collecting them is a tenth of its time
 # Node loads the CDK and cdk-nag, which this process would only wait for, while Python makes the settings' models.

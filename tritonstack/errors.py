@@ -68,7 +68,7 @@ def field_of(location: Location) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing that is wrong with an input, and how to mend it."""
+    """One thing that is wrong with an input, and how to fix it."""
 
     # the file as the user named it, with its line where that is known; None where the input is no file
     file: str | None = None

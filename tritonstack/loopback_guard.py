@@ -48,10 +48,10 @@ def refusal(
             allowed = ", ".join(sorted(LOOPBACK_NAMES))
             return f"the header Host is {host[:100]!r}; this server answers to {allowed} alone"
     if origin is not None:
-        return f"the header Origin is {origin[:100]!r}: a web page; this server answers programs on this machine alone"
+        return f"the header Origin is {origin[:100]!r}: a web page; this server serves programs on this machine alone"
     allowed_sites = {TYPED, SAME_ORIGIN} if own_page else {TYPED}
     if fetch_site is not None and fetch_site.strip().lower() not in allowed_sites and not navigation:
-        return f"Sec-Fetch-Site is {fetch_site[:100]!r}: a page's request; this server answers programs alone"
+        return f"Sec-Fetch-Site is {fetch_site[:100]!r}: a page's request; this server serves programs alone"
     return None
 
 

@@ -148,7 +148,7 @@ def not_known(error: Exception, service: str, operation: str) -> NotKnownError:
         return NotKnownError(f"the AWS credentials do not work: {_message(error)}", advice="Renew them (AWS_PROFILE).")
     if isinstance(error, NoConnectionError | NoAnswerError):
         return NotKnownError(
-            f"{service} {operation} did not answer: {error}", advice="Check network, proxy and region; run it again."
+            f"{service} {operation} did not respond: {error}", advice="Check network, proxy and region; run it again."
         )
     return NotKnownError(f"{service} {operation} failed: {_message(error)}", advice="Run it again.")
 

@@ -107,7 +107,7 @@ class LocalAws:
             return document
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise WorkFailedError(
-                f"the local AWS does not answer at {url}: {error}\n"
+                f"the local AWS does not respond at {url}: {error}\n"
                 "  do:      tritonstack local down, tritonstack local up, tritonstack local deploy\n"
                 f"  its log: {part.log}"
             ) from error

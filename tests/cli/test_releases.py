@@ -199,7 +199,7 @@ def test_where_all_is_well_each_model_is_shown_with_its_difference_and_what_stay
     assert result.return_value == 0
     for words in ("bert", "resnet", A, B, "as expected", "0.005", "12", CONFIG, "loads the model at its first call"):
         assert words in result.stdout
-    assert "2 of 2 models answer as expected" in result.stderr
+    assert "2 of 2 models respond as expected" in result.stderr
     assert world.called == [f"digits/bert.{A}.tar.gz", f"digits/resnet.{B}.tar.gz"]
 
 
@@ -229,7 +229,7 @@ def test_a_wrong_answer_ends_with_1_and_is_told_with_its_size(world: World) -> N
     result = run()
     assert result.return_value == 1
     assert "digits/bert: bert: tensor y: differs by 1 from the expected answer" in result.stdout
-    assert "1 of 2 models answer as expected" in result.stderr
+    assert "1 of 2 models respond as expected" in result.stderr
 
 
 def test_a_model_that_fails_does_not_keep_the_others_from_being_called(world: World) -> None:

@@ -66,7 +66,7 @@ def _compare(mutations: Sequence[Mutation], folder: Path) -> list[str]:
         try:
             said = _disagreement(mutation, server.load(mutation), found)
         except (TimeoutError, ConnectionError) as error:
-            return f"{mutation.name}: the server did not answer: {error!r}", False
+            return f"{mutation.name}: the server did not respond: {error!r}", False
         return said and f"{mutation.name}: {said}", True
 
     verdicts = judged(mutations, judge, folder)

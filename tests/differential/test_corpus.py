@@ -54,7 +54,7 @@ def verdicts_of(cases: Sequence[Case], folder: Path) -> list[Verdicts]:
         try:
             answer, _ = server.load_laid_out(case.write, seconds=SECONDS)
         except (TimeoutError, ConnectionError):
-            return Verdicts(case=case, loads=False, said="no answer", errors=errors), False
+            return Verdicts(case=case, loads=False, said="no response", errors=errors), False
         return Verdicts(case=case, loads=answer.accepted, said=answer.told, errors=errors), True
 
     return judged(cases, judge, folder)

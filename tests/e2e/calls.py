@@ -74,7 +74,7 @@ class Callers:
         goal, until = self.answered + more, time.monotonic() + seconds
         while self.answered < goal and not self.failures and time.monotonic() < until:
             time.sleep(0.02)
-        assert not self.failures, f"{len(self.failures)} calls failed, {self.answered} did not: {self.failures[0]!r}"
+        assert not self.failures, f"{len(self.failures)} requests failed, {self.answered} did not: {self.failures[0]!r}"
         assert self.answered >= goal, f"{self.answered} answers, {goal} were expected"
 
     @contextmanager

@@ -190,7 +190,7 @@ def test_a_model_s_own_error_names_its_file_and_line_and_nothing_else(
     with pytest.raises(WorkFailedError) as caught:
         build_models(["double"], places=places)
     first, *_, last = str(caught.value).splitlines()
-    assert first.startswith("proof of double failed: Triton answered 500: ")
+    assert first.startswith("proof of double failed: Triton responded 500: ")
     assert "ValueError: invalid literal for int() with base 10: 'two'" in first
     assert last.startswith("  model_repos/double/double/1/model.py:6: ")
     assert "/opt/ml" not in str(caught.value)

@@ -95,7 +95,7 @@ def test_the_loser_of_a_race_uses_the_winners_archive_and_manifest(aws: FakeAws,
 
 @pytest.mark.parametrize(
     ("there", "said"),
-    [("manifest", "1 published, manifests mended: 1"), ("archive", "1 there already, manifests mended: 1")],
+    [("manifest", "1 published, manifests fixed: 1"), ("archive", "1 there already, manifests fixed: 1")],
 )
 def test_what_an_interrupted_publisher_left_gets_its_manifest(
     aws: FakeAws, places: Places, there: str, said: str

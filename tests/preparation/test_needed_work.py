@@ -197,7 +197,7 @@ def test_wrong_input_alone_ends_with_2_and_failed_work_with_1() -> None:
 
 
 def test_of_wrong_input_the_line_has_the_first_problem_and_the_message_all() -> None:
-    problems = [Problem(file="a", field=field, found="x", allowed="y", advice="mend it") for field in ("b", "c", "d")]
+    problems = [Problem(file="a", field=field, found="x", allowed="y", advice="fix it") for field in ("b", "c", "d")]
     failure = Failure(phase="order", name=BERT, error=InputError(problems))
-    assert failure.reason == "3 problems, the first: b: x; allowed: y; do: mend it"
-    assert str(PrepareFailedError([failure], left=(), summary=EMPTY)).count("mend it") == 4
+    assert failure.reason == "3 problems, the first: b: x; allowed: y; do: fix it"
+    assert str(PrepareFailedError([failure], left=(), summary=EMPTY)).count("fix it") == 4

@@ -129,7 +129,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
         _rewrite("outputs.json", lambda answer: answer.replace(b"y", b"z")),
         r"outputs\.json is not what the engine step wrote",
     ),
-    "no answer": (lambda output: (output / "outputs.json").unlink(), "left no such file"),
+    "no response": (lambda output: (output / "outputs.json").unlink(), "left no such file"),
     "a stand-in without its mark": (lambda o: _told(o, trtexec={"stand_in": True}), "no stand-in's mark"),
 }
 

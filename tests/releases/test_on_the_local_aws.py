@@ -113,7 +113,7 @@ def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_m
     assert "moved by tritonstack rollback" in _model(report, "bert")["differs"]
     assert "aws ssm delete-parameter" in _model(report, "stray")["mend"]
     shown = CliRunner().invoke(releases.releases_command, ["-e", deployment.name], catch_exceptions=False).stdout
-    assert "digits/lost: there is no record, and callers find no archive\n  do: " in shown
+    assert "digits/lost: there is no record, and clients find no archive\n  do: " in shown
     mend = _model(report, "lost")["mend"].partition("tritonstack rollback ")[2].split()
     assert _rollback(deployment, *mend[2:]).exit_code == 0
     assert deployment.records()["lost"] == A

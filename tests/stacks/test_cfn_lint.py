@@ -102,7 +102,7 @@ def test_what_is_passed_over_is_a_warning_that_is_there_and_has_a_reason(found: 
     assert sorted(reasons) == sorted(yaml.safe_load(CONFIG.read_text())["ignore_checks"])
     assert sorted(reasons) == sorted(set(found) & set(reasons)), "one that finds nothing any more"
     for check, reason in reasons.items():
-        assert check.startswith("W"), "errors are mended"
+        assert check.startswith("W"), "errors are fixed"
         assert reason.endswith("."), check
         assert len(reason.split()) > 12, check
 

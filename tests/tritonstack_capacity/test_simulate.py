@@ -39,7 +39,7 @@ def test_the_answer_is_printed_with_what_it_assumes(tmp_path: Path) -> None:
         "estimated in the long run (all models fit)",
         "do not split the models over two endpoints",
         "hit ratio by size of an instance",
-        "routing (SageMaker does not publish it in full): a model's calls go to an instance that has it loaded",
+        "routing (SageMaker does not publish it in full): a model's requests go to an instance that has it loaded",
     ):
         assert part in words
 

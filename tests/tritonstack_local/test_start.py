@@ -44,7 +44,7 @@ def test_of_starts_at_once_one_starts_and_the_others_wait(parts: FakeParts) -> N
     ("part", "behaviour", "words"),
     [
         ("runtime", "die", "(?s)the SageMaker runtime ended while it was starting.*the disk is full"),
-        ("emulator", "say nothing", r"(?s)the AWS emulator did not answer within 0 s.*emulator\.log"),
+        ("emulator", "say nothing", r"(?s)the AWS emulator did not respond within 0 s.*emulator\.log"),
     ],
 )
 def test_a_part_that_dies_or_says_nothing_while_it_starts_is_reported_and_the_other_is_ended(

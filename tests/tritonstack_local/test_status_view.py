@@ -87,9 +87,9 @@ NOT_CALLED = {"model_latency_ms": {"count": 0, "p50": None, "p90": None, "p99": 
     ("fleets", "shown", "hidden"),
     [
         ([{}], ["http://127.0.0.1:4566", "http://127.0.0.1:4567", "local-digits", "InService", "g4dn-xlarge"], []),
-        ([{}], ["asked for 24.09, answered by 24.10 (2.51.0)", "hit ratio 50%"], ["of the calls", "restarted"]),
+        ([{}], ["asked for 24.09, served by 24.10 (2.51.0)", "hit ratio 50%"], ["of the calls", "restarted"]),
         ([{}], ["model latency, ms: p50 8.8  p90 36.5  p99 36.5"], ["count", "not isolated"]),
-        ([UNKNOWN], ["asked for no known release, answered by nothing yet", "starting, no traffic"], []),
+        ([UNKNOWN], ["asked for no known release, served by nothing yet", "starting, no traffic"], []),
         ([{"share": 0.75}, {"share": 0.25}], ["ready, 75% of the calls", "ready, 25% of the calls"], []),
         ([NOT_CALLED | {"isolation": None}], [], ["latency", "hit ratio", "not isolated"]),
         ([{"restarts": 3, "isolation": OPEN}], ["restarted 3 times", f"not isolated: {OPEN}"], []),
@@ -141,7 +141,7 @@ def test_a_failed_deployment_and_an_emulator_that_is_gone_are_reported() -> None
     told["endpoints"][0]["last_failure"] = "the image has no such release"
     shown = joined(lines_of(told))
     assert "last failure: the image has no such release" in shown
-    assert "the AWS APIs do not answer the runtime: connection refused" in shown
+    assert "the AWS APIs do not respond to the runtime: connection refused" in shown
     assert "not written: GPUUtilization: no GPU" in shown
 
 

@@ -41,7 +41,7 @@ from tritonstack.paths import environment_file, project_folder
 @click.option(
     "--record-sample",
     is_flag=True,
-    help="First write what MODELS answer to their sample requests as the expected responses.",
+    help="First record the responses of MODELS to their sample requests as the expected responses.",
 )
 @json_option("Print JSON: every archive with its size, figures and what stood in for parts of the cloud.")
 def build_command(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
 )
 @click.option(
     "--variant",
-    help="Production variant that answers, by its name in the settings. [default: by weight]",
+    help="Production variant that responds, by its name in the settings. [default: by weight]",
     metavar="NAME",
 )
 @click.option("--raw", is_flag=True, help="Print the output tensors, not their meaning by the model's recipe.")

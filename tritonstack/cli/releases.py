@@ -245,7 +245,7 @@ def rollback_command(*, environment: str, model: str, to: str | None, yes: bool,
             step.end_with(done)
         with steps.step("release record"):
             _move(session, record, digest, environment=settings.environment, deployed=deployed)
-    echo(f"moved; callers follow within {RECORD_SECONDS:.0f} seconds", err=as_json)
+    echo(f"moved; clients follow within {RECORD_SECONDS:.0f} seconds", err=as_json)
     if as_json:
         print_json(document)
 
@@ -303,8 +303,8 @@ def _move(session: Session, record: Record, digest: str, *, environment: str, de
 
 PACED = Config(retries={"mode": "adaptive", "max_attempts": 10})
 COLD = (
-    "Each model was called once: an instance that did not get the call, or comes later, loads the model at its first "
-    "call, and models of a multi-model endpoint may be unloaded again."
+    "Each model got one request: an instance that did not get it, or starts later, loads the model at its first "
+    "request, and models of a multi-model endpoint may be unloaded again."
 )
 
 
@@ -334,7 +334,7 @@ def verify_command(*, environment: str, models: Sequence[str], as_json: bool, lo
         with steps.step(f"verify {name}") as step:
             verified.append(verifier.endpoint(name, of_endpoint, say=step.say))
             good = sum(not model.problem for model in verified[-1].models)
-            summary = f"{good} of {len(verified[-1].models)} models answer as expected"
+            summary = f"{good} of {len(verified[-1].models)} models respond as expected"
             step.end_with(verified[-1].problem.partition("\n")[0] or summary)
     sound = all(endpoint.sound for endpoint in verified)
     left = None if models else note_left(settings, session, local=local)
@@ -360,7 +360,7 @@ def show_verified(verified: Sequence[VerifiedEndpoint], settings: Environment) -
             if model.problem:
                 echo(f"{endpoint.endpoint}/{model.model}: {model.problem}")
         if endpoint.instances > 1:
-            echo(f"{endpoint.endpoint} has {endpoint.instances} instances, and each call went to one of them.")
+            echo(f"{endpoint.endpoint} has {endpoint.instances} instances, and each request went to one of them.")
         for line in loads(endpoint, settings):
             echo(line)
     if any(endpoint.models for endpoint in verified):
@@ -384,7 +384,7 @@ def loads(endpoint: VerifiedEndpoint, settings: Environment) -> Iterator[str]:
     now = None if given is None else given.slowest_load_seconds
     needed = math.ceil(slowest)
     yield (
-        f"{endpoint.endpoint}: a call waited {slowest:.1f} s at most ({kept}; or an answer just now). The setting "
+        f"{endpoint.endpoint}: a call waited {slowest:.1f} s at most ({kept}; or a response just now). The setting "
         f"for it is rollout.slowest_load_seconds: {needed}"
         + ("." if now is None else f", which is {now:g}{': too short.' if now < slowest else '.'}")
     )

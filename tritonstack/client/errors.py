@@ -46,7 +46,7 @@ class ModelFailedError(InvokeError):
         self.container_message = container_message
         self.log_stream_arn = log_stream_arn
         log = f"; its log: {log_stream_arn}" if log_stream_arn else ""
-        super().__init__(f"the container answered {status}: {container_message}{log}", place=place)
+        super().__init__(f"the container responded {status}: {container_message}{log}", place=place)
 
 
 class ModelNotReadyError(InvokeError):

@@ -40,7 +40,7 @@ class FailureKind(Enum):
 
     LOADING = "the model is being loaded"
     UNAVAILABLE = "the endpoint is not available"
-    DOUBTFUL = "the model's server failed or did not answer in time"
+    DOUBTFUL = "the model's server failed or did not respond in time"
     FINAL = "another try would end the same way"
 
 

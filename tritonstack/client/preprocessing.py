@@ -86,7 +86,7 @@ def _content(source: Path | bytes) -> bytes:
 def _expect(wanted: Input, datatypes: Sequence[str], file: str | None) -> None:
     if wanted.datatype not in datatypes:
         found = f"an adapter that makes {' or '.join(datatypes)} for input {wanted.name}"
-        advice = "mend the recipe: its adapter and config.pbtxt do not fit together"
+        advice = "fix the recipe: its adapter and config.pbtxt do not fit together"
         raise InputError([Problem(file=file, found=found, allowed=wanted.datatype, advice=advice)])
 
 
@@ -255,7 +255,7 @@ def text_from(ids: Sequence[int], tokenizer: Path) -> str:
     try:
         return str(tool.decode(list(ids), skip_special_tokens=True))
     except OverflowError as error:
-        raise WorkFailedError(f"the answer holds numbers from {min(ids)} to {max(ids)}: they are no tokens") from error
+        raise WorkFailedError(f"the response has numbers from {min(ids)} to {max(ids)}: they are no tokens") from error
 
 
 @functools.lru_cache(maxsize=16)

@@ -37,7 +37,7 @@ class ErrorThresholds(SettingsModel):
         default=5.0,
         gt=0,
         le=100,
-        description="Share of a minute's requests that the container answers with an error, clients' own included.",
+        description="Share of a minute's requests that the container responds to with an error, clients' own included.",
     )
     model_errors: int = Field(default=10, ge=1, description="And so many at least.")
 

@@ -73,8 +73,8 @@ class ContainerSettings(SettingsModel):
         ge=MINIMUM_CACHE_BYTES,
         le=MOST_BYTES,
         description="From release 23.07: size of Triton's response cache in each instance's memory, bytes; null: none. "
-        "Models with response_cache { enable: true } in config.pbtxt answer a repeated request from it; all models of "
-        "an instance share it, and the least recently used responses make room.",
+        "Models with response_cache { enable: true } in config.pbtxt serve repeated requests from it; all models of an "
+        "instance share it, and the least recently used responses make room.",
     )
     thread_count: int | None = Field(default=None, ge=1, description="Threads of the HTTP front end (Triton: 8).")
     buffer_manager_thread_count: int | None = Field(
@@ -85,7 +85,7 @@ class ContainerSettings(SettingsModel):
         gt=0,
         le=1,
         description="Fraction of a GPU's memory above which loading a model is refused. Single-model endpoints only: "
-        "in multi-model mode Triton answers 400 instead of 507, and SageMaker never unloads another model.",
+        "in multi-model mode Triton responds 400 instead of 507, and SageMaker never unloads another model.",
     )
     model_namespacing: bool = Field(
         default=True,
@@ -258,7 +258,7 @@ def _check_variables(*, endpoint: EndpointSettings, location: Location) -> Itera
             allowed = f"null: the last release with the TensorFlow backend is {tensorflow.last}"
             yield Problem(location=place, found=of_release, allowed=allowed, advice="Or take an older release.")
         if endpoint.multi_model and field == "model_load_gpu_limit":
-            allowed = "null: Triton then answers 400 instead of 507, so SageMaker never evicts another model"
+            allowed = "null: Triton then responds 400 instead of 507, so SageMaker never evicts another model"
             yield Problem(location=place, found=of_mode, allowed=allowed)
         elif endpoint.multi_model and variable.scope == "single-model":
             allowed = "null: it acts on /invocations only, which multi-model mode does not use"

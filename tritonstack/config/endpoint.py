@@ -48,7 +48,7 @@ class VerificationSettings(SettingsModel):
         default=LONGEST_MINUTES,
         ge=1,
         le=LONGEST_MINUTES,
-        description="After this time a deployment whose models have not all answered fails, minutes.",
+        description="After this time a deployment whose models have not all responded fails, minutes.",
     )
 
 
@@ -59,7 +59,7 @@ class Timeouts(SettingsModel):
         default=600, ge=60, le=3600, description="For the download of model data to one instance, seconds."
     )
     container_startup_seconds: int = Field(
-        default=600, ge=60, le=3600, description="For the container to answer /ping, seconds."
+        default=600, ge=60, le=3600, description="For the container to respond to /ping, seconds."
     )
 
 
@@ -163,7 +163,7 @@ class EndpointSettings(SettingsModel):
         "works with containers such as the vLLM one alone (API reference, ProductionVariantRoutingConfig).",
     )
     data_capture: DataCapture | None = Field(
-        default=None, description="Single-model mode: which requests and answers are kept; null: none."
+        default=None, description="Single-model mode: which requests and responses are kept; null: none."
     )
     network_isolation: bool = Field(
         default=False,
@@ -324,7 +324,7 @@ def _check_mode(*, endpoint: EndpointSettings, location: Location, site: Site) -
                 location=(*location, "data_capture"),
                 found="data capture on a multi-model endpoint",
                 allowed="null: SageMaker captures no data there (developer guide: Model Deployment Feature Matrix)",
-                advice="Serve the model from a single-model endpoint, or have the caller keep what it sends.",
+                advice="Serve the model from a single-model endpoint, or have the client keep what it sends.",
             )
         return
     if len(endpoint.models) > 1 and not endpoint.variants:

@@ -122,7 +122,7 @@ class GateSettings(SettingsModel):
     per_minute: float | None = Field(
         default=None,
         gt=0,
-        description="Invocations a minute that an instance must answer within p95_ms; null: the least load measured.",
+        description="Invocations a minute that an instance must serve within p95_ms; null: the least load measured.",
     )
     usd_per_million: float | None = Field(
         default=None, gt=0, description="What a million invocations may cost at the best rate, USD; null: any."

@@ -84,7 +84,7 @@ class Rollout(SettingsModel):
         default=None,
         gt=0,
         description="Multi-model mode: the slowest load of a model that was measured (`tritonstack verify` "
-        "reports it), seconds. A shorter wait is refused: it is over before the new fleet has answered.",
+        "reports it), seconds. A shorter wait is refused: it is over before the new fleet has responded.",
     )
     accept_multi_model: bool = Field(
         default=False,
@@ -232,7 +232,7 @@ def _check_size(*, rollout: Rollout, count: int, fleets: tuple[int, int], locati
             location=location,
             found=f"{size} instances, which is {instances:g} of an instance{scaled}",
             allowed=f"at least one instance: {math.ceil(100 / count)} % or more of {count}",
-            advice=f"Set size_instances: 1 ({100 / count:.0f} % of the calls), or more instances.",
+            advice=f"Set size_instances: 1 ({100 / count:.0f} % of the requests), or more instances.",
         )
     elif not least <= percent <= MOST:
         low = max(1, math.ceil(least * count / 100))
@@ -283,7 +283,7 @@ def _check_waits(*, endpoint: EndpointSettings, rollout: Rollout, location: Loca
             yield Problem(
                 location=(*location, field),
                 found=f"{seconds} seconds, and the slowest load took {slowest:g}: the wait is over "
-                f"{slowest - seconds:g} seconds before that model has answered its first request",
+                f"{slowest - seconds:g} seconds before that model has responded to its first request",
                 allowed=f"{math.ceil(slowest)} seconds or more (slowest_load_seconds)",
                 advice="Wait longer, or make the load faster and measure again: tritonstack verify.",
             )

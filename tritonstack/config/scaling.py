@@ -58,7 +58,7 @@ class Scaling(SettingsModel):
     requests_per_second: float | None = Field(
         default=None,
         gt=0,
-        description="The same target by a load test: what one instance answers in a second before its latency rises. "
+        description="The same target by a load test: the requests a second of one instance before its latency rises. "
         "The target is this x 60 x safety_factor.",
     )
     safety_factor: float | None = Field(

@@ -26,7 +26,7 @@ class VariantSettings(SettingsModel):
     )
     model: Name = Field(description="What it serves: one archive, or a folder under model_repos/ that has one.")
     weight: float = Field(
-        ge=0, description="Its share of the requests is this divided by the sum of both; 0: only callers who name it."
+        ge=0, description="Its share of the requests is this divided by the sum of both; 0: only clients that name it."
     )
     instance_type: str | None = Field(
         default=None, description="Another size with the GPU of the endpoint's type; null: the endpoint's type."
@@ -68,7 +68,7 @@ def check_variants(*, endpoint: EndpointSettings, location: Location) -> Iterato
             location=place,
             found=f"{len(variants)} variants on a multi-model endpoint",
             allowed="nothing: there SageMaker has one variant (developer guide: Model Deployment Feature Matrix)",
-            advice="Set mode: single-model, or serve both as `models` and let callers choose.",
+            advice="Set mode: single-model, or serve both as `models` and let clients choose.",
         )
         return
     yield from repeated((each.name for each in variants), location=place)

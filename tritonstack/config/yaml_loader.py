@@ -451,7 +451,7 @@ def _allowed(error: ErrorDetails) -> str:
 
 def _advice(error: ErrorDetails) -> str:
     if error["type"] == "string_pattern_mismatch" and "OOM" in error["input"]:
-        return "Triton answers 507 to an error text with OOM in it, and SageMaker evicts models: keep it out of names."
+        return "Triton responds 507 to an error text with OOM in it, and SageMaker evicts models: keep it out of names."
     if error["input"] is None and error["type"] != "missing":
         return "Write a value: null stands for none, which this field does not take."
     return "" if isinstance(error["input"], dict | list) else _ADVICE.get(error["type"], "")

@@ -221,7 +221,7 @@ def _summary(failed: Iterable[str], *, done: Sequence[str], later: Sequence[str]
         yield f"  deleted: {', '.join(done)}"
     if later:
         yield f"  not begun: {', '.join(later)}"
-    yield "  do:      mend that, then give the same command again: it goes on from here"
+    yield "  do:      fix that, then run the same command again: it goes on from here"
 
 
 def goes_on(running: Iterable[str], *, what: str) -> str:

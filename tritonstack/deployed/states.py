@@ -11,9 +11,9 @@ from tritonstack.deployed.stacks import DeployedStack
 # ROLLBACK_FAILED before it makes it anew (aws-cdk, StackStatus.isCreationFailure).
 _WAY_OUT = {
     "CREATE_FAILED": "its creation failed and was not rolled back: delete it, then deploy again: {delete}",
-    "DELETE_FAILED": "its deletion failed: mend the reason, then delete it again: {delete}",
+    "DELETE_FAILED": "its deletion failed: fix the reason, then delete it again: {delete}",
     "UPDATE_ROLLBACK_FAILED": (
-        "an update failed, and so did its rollback: mend the reason, then aws cloudformation continue-update-rollback "
+        "an update failed, and so did its rollback: fix the reason, then aws cloudformation continue-update-rollback "
         "--stack-name {name}; with --resources-to-skip for what can no longer be rolled back (docs/troubleshooting.md)"
     ),
     "UPDATE_FAILED": (

@@ -133,7 +133,7 @@ def build_sources(
 ) -> BuildSummary:
     """Build archives for the local Triton; see :func:`build_environment`.
 
-    ``prove``: False where an endpoint answers the sample instead; then ``places`` are none that others publish from.
+    ``prove``: False where the sample is sent to an endpoint instead; then ``places`` are none that others publish from.
     """
     return _build_all([_task(source, None, prove=prove) for source in sources], places=places, report=report)
 

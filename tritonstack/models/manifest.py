@@ -46,13 +46,13 @@ class ArchiveEntry(ClosedModel):
 
 
 class SampleEntry(ClosedModel):
-    """A request and its expected answer. Either ``body``, or ``content`` and ``adapter`` are set."""
+    """A request and its expected response. Either ``body``, or ``content`` and ``adapter`` are set."""
 
     file: str = Field(description="The name of the request's file.")
     body: dict[str, Any] | None = Field(None, description="A request in KServe's JSON form.")
     content: str | None = Field(None, description="In base64: a file for the adapter.")
     adapter: Literal["image", "text"] | None = Field(None, description="Which adapter takes the file.")
-    answer: dict[str, Any] = Field(description="The expected answer in KServe's JSON form.")
+    answer: dict[str, Any] = Field(description="The expected response in KServe's JSON form.")
     tolerance: float = Field(description="The largest absolute difference of a floating-point value.")
 
 
@@ -110,7 +110,7 @@ class EngineEntry(ClosedModel):
     outputs: tuple[EngineTensor, ...] = Field(description="What it gives.")
     durations: dict[str, float] = Field(description="Step → seconds.")
     difference: float = Field(
-        description="The largest difference between its answer to the proof's inputs and ONNX Runtime's."
+        description="The largest difference between its outputs for the proof's inputs and ONNX Runtime's."
     )
     tolerance: float = Field(description="The largest difference that the recipe allows.")
     proof: Literal["sample", "random"] = Field(
@@ -130,9 +130,9 @@ class Manifest(ClosedModel):
     """
 
     format: Literal[1] = Field(1, description="Of the manifest itself.")
-    name: str = Field(description="The model's name, as environments and callers use it.")
+    name: str = Field(description="The model's name, as environments and clients use it.")
     digest: str = Field(description="Of the inputs; part of the archive's name.")
-    description: str = Field(description="One sentence: what the model answers.")
+    description: str = Field(description="One sentence: what the model returns.")
     dependency: Dependency = Field(description="What the archive depends on beside its inputs: none, python, engine.")
     folder: str = Field("", description="The model folder that it was built from.")
     overlay: str | None = Field(None, description="The variant of the folder that it is.")
@@ -161,7 +161,7 @@ class Manifest(ClosedModel):
     configs: dict[str, str] = Field(description="Directory → the text of its config.pbtxt.")
     adapters: Adapters = Field(description="Files that a client may turn into an input.")
     answers: Answers = Field(default_factory=Answers, description="What a client makes of an output.")
-    sample: SampleEntry = Field(description="A request that the archive answers as expected.")
+    sample: SampleEntry = Field(description="A request to which the archive responds as expected.")
     figures: dict[str, float] = Field(description="What export and proof measured: accuracy, differences.")
     tools: dict[str, str] = Field(description="Tool → version, of export and proof.")
     inputs: dict[str, str] = Field(
@@ -175,7 +175,7 @@ class Manifest(ClosedModel):
         (), description="What stood in, during the proof, for what serves in the cloud, in its own words."
     )
     proof_skipped: str | None = Field(
-        None, description="Why nothing answered the sample before the archive was packed. Left out where it was proven."
+        None, description="Why the sample was not sent before the archive was packed. Left out where it was proven."
     )
 
     def to_json(self) -> str:

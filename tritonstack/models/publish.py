@@ -70,7 +70,7 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What became of one archive under one endpoint's platform, and whether its manifest had to be mended."""
+    """What became of one archive under one endpoint's platform, and whether its manifest had to be fixed."""
 
     key: str
     outcome: Outcome
@@ -90,7 +90,7 @@ class PublishSummary:
         counts = {kind: outcomes.count(kind) for kind in OUTCOMES}
         counts_shown = [f"{count} {kind}" for kind, count in counts.items() if count]
         mended = sum(item.mended for item in self.archives)
-        said = ", ".join([*counts_shown, *([f"manifests mended: {mended}"] if mended else [])])
+        said = ", ".join([*counts_shown, *([f"manifests fixed: {mended}"] if mended else [])])
         return "; ".join(part for part in (said, left_to_deployment(self.left, self.environment)) if part)
 
 
@@ -120,7 +120,7 @@ def publish_environment(
     """Put the built archive of every model of every endpoint under the endpoint's platform prefix.
 
     What lies there is left alone: an archive is written once, and the loser of a race uses the winner's. A manifest
-    that does not belong to the archive (a publisher ended in between) is mended. Archives that need a TensorRT engine
+    that does not belong to the archive (a publisher ended in between) is fixed. Archives that need a TensorRT engine
     are left to the deployment where the environment's deployment builds them. ``session`` makes the clients for S3
     and SSM; ``local``: they are the local AWS's, which takes archives that only it can serve.
 

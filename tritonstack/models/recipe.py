@@ -83,15 +83,15 @@ class Proof(ClosedModel):
 
 
 class Sample(ClosedModel):
-    """A request that the built archive answers as expected; it goes into the manifest."""
+    """A request to which the built archive responds as expected; it goes into the manifest."""
 
     request: InsidePath = Field(
         description="A body in KServe's JSON form (.json), or a file for one of the adapters. Of the folder, or made "
         "by an export."
     )
     answer: InsidePath = Field(
-        description="The expected answer in KServe's JSON form, without names of model or version. Of the folder, or "
-        "made by an export, which lets the source framework answer."
+        description="The expected response in KServe's JSON form, without names of model or version. Of the folder, or "
+        "made by an export, in which the source framework computes it."
     )
     tolerance: float = Field(
         0.0, ge=0, description="The largest absolute difference of a floating-point value; all else must be equal."
@@ -220,7 +220,7 @@ class ExecutionEnvironment(ClosedModel):
 class Recipe(ClosedModel):
     """One model folder's recipe. Its archive serves the Triton model ``model`` under the archive's name."""
 
-    description: str = Field(min_length=1, description="One sentence: what the model answers.")
+    description: str = Field(min_length=1, description="One sentence: what the model returns.")
     kind: Kind = Field(
         description="What the addressed model is; other: a backend that the local Triton lacks (FIL, vLLM, a custom "
         "one), named in config.pbtxt. Its archive is built without a proof."
@@ -263,9 +263,9 @@ class Recipe(ClosedModel):
     )
     uses: tuple[UsedFolder, ...] = Field((), description="Models of other folders that this archive contains.")
     proof: Proof = Field(default_factory=Proof, description="What has to hold before an archive is packed.")
-    sample: Sample = Field(description="A request and its expected answer.")
+    sample: Sample = Field(description="A request and its expected response.")
     adapters: Adapters = Field(default_factory=Adapters, description="Files that a client may turn into an input.")
-    answers: Answers = Field(default_factory=Answers, description="What a client may turn the answer into.")
+    answers: Answers = Field(default_factory=Answers, description="What a client may turn the response into.")
     client_files: tuple[InsidePath, ...] = Field(
         (),
         description="What a client needs beside the manifest: a tokenizer, labels. Of the folder, or made by an "

@@ -68,7 +68,7 @@ class Engine(ClosedModel):
     tolerance: float | None = Field(
         None,
         ge=0,
-        description="The largest difference between the engine's answer and ONNX Runtime's to the same inputs; null: "
+        description="The largest difference between the engine's outputs and ONNX Runtime's to the same inputs; null: "
         "the sample's tolerance.",
     )
 

@@ -89,7 +89,7 @@ def compare_answer(sample: SampleEntry, outputs: Sequence[Mapping[str, Any]], *,
     for expected in sample.answer["outputs"]:
         name = expected["name"]
         if name not in given:
-            raise WorkFailedError(f"{model}: the answer to the sample request has no tensor {name}")
+            raise WorkFailedError(f"{model}: the response to the sample request has no tensor {name}")
         largest = max(
             largest, _difference(_encoded(expected), given[name], sample.tolerance, f"{model}: tensor {name}")
         )
@@ -101,23 +101,23 @@ def _refuse_nan(outputs: Sequence[Mapping[str, Any]], model: str) -> None:
         floating = tensor["datatype"].startswith(("FP", "BF"))
         if floating and any(math.isnan(value) for value in tensor["data"]):
             what = f"{model}: tensor {tensor['name']}"
-            raise WorkFailedError(f"{what}: the answer holds values that are not numbers (NaN)")
+            raise WorkFailedError(f"{what}: the response holds values that are not numbers (NaN)")
 
 
 def _difference(expected: Mapping[str, Any], given: Mapping[str, Any], tolerance: float, what: str) -> float:
     for key in ("datatype", "shape"):
         if expected[key] != given[key]:
-            raise WorkFailedError(f"{what}: {key} {given[key]} in the answer, {expected[key]} expected")
+            raise WorkFailedError(f"{what}: {key} {given[key]} in the response, {expected[key]} expected")
     if not expected["datatype"].startswith(("FP", "BF")):
         if expected["data"] != given["data"]:
-            raise WorkFailedError(f"{what}: {given['data'][:10]} in the answer, {expected['data'][:10]} expected")
+            raise WorkFailedError(f"{what}: {given['data'][:10]} in the response, {expected['data'][:10]} expected")
         return 0.0
     pairs = list(zip(expected["data"], given["data"], strict=True))
     differences = [0.0 if a == b else abs(a - b) for a, b in pairs]  # an infinity is equal to itself
     wrong = [difference for difference in differences if not difference <= tolerance]  # so NaN is, too
     if wrong:
         raise WorkFailedError(
-            f"{what}: differs by {max(wrong):.3g} from the expected answer, {tolerance:g} allowed; "
+            f"{what}: differs by {max(wrong):.3g} from the expected response, {tolerance:g} allowed; "
             f"{len(wrong):,} of {len(pairs):,} values"
         )
     return max(differences, default=0.0)

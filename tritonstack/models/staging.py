@@ -179,7 +179,7 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
     staged = _staged(task, work, places, report, with_answer=True)
     spent = [step for made in staged.exports.values() for step in made.spent]
     if not task.prove:
-        proofs[task.proof] = Proven(skipped="tritonstack local dev built it, whose endpoint answers the sample instead")
+        proofs[task.proof] = Proven(skipped="tritonstack local dev built it, and invokes its endpoint instead")
     elif task.proof not in proofs:
         report(f"proof of {task.source.name}")
         proofs[task.proof] = prove_sample(

@@ -72,7 +72,7 @@ class EndpointFields(TypedDict):
     variant: Annotated[str, Field(description="Its production variant, the first of several.")]
     instance_type: Annotated[str, Field(description="What it runs on.")]
     mode: Annotated[
-        Literal["multi-model", "single-model"], Field(description="With multi-model a call names a TargetModel.")
+        Literal["multi-model", "single-model"], Field(description="In multi-model mode a request names a TargetModel.")
     ]
     release: Annotated[str, Field(description="Triton release.")]
     gpu: Annotated[str, Field(description="GPU, in lower case.")]

@@ -92,7 +92,7 @@ def _bootstrap_bucket(item: CheckedItem, subject: Subject, bucket: str, advice: 
             subject.calls.ask("s3", "head_bucket", Bucket=bucket)
         except NotKnownError:
             raise NotKnownError(
-                f"{error.found}; or {bucket} is a bucket of another account, which S3 answers alike",
+                f"{error.found}; or {bucket} is a bucket of another account, to which S3 responds alike",
                 advice=f"Allow {error.permission} on it, then run it again. Where that changes nothing, it is "
                 f"another's: {_ANOTHER_QUALIFIER}",
                 permission=error.permission,

@@ -70,7 +70,7 @@ def run_checks(
         found = "not looked at: these credentials are of another account or region"
         return (
             *first,
-            *(_unknown(check, found, "the environment's account and region", "Mend that first.") for check in checks),
+            *(_unknown(check, found, "the environment's account and region", "Fix that first.") for check in checks),
         )
     return (*first, *_run(checks, subject, say=say, until=until))
 
@@ -106,7 +106,7 @@ def _run(checks: tuple[Check, ...], subject: Subject, *, say: Say, until: float)
         yield from list(results[check])
         if check in waiting:
             advice = "Check network, proxy and region; run it again."
-            yield _unknown(check, "AWS did not answer in time", "an answer", advice)
+            yield _unknown(check, "AWS did not respond in time", "an answer", advice)
 
 
 def _unknown(check: Check, found: str, needed: str, advice: str) -> PreflightResult:

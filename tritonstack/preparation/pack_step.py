@@ -53,7 +53,7 @@ def read_outputs(path: Path, what: str) -> dict[str, NDArray[Any]]:
         listed = json.loads(path.read_text(encoding="utf-8"))
         found = {str(one["name"]): np.array(one["values"], np.float64).reshape(_shape(one["shape"])) for one in listed}
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise WorkFailedError(f"{what}: the plan's answer cannot be read: {error}") from error
+        raise WorkFailedError(f"{what}: the plan's outputs cannot be read: {error}") from error
     return found
 
 
@@ -108,7 +108,7 @@ def _built(job: EngineJob) -> Path:
 def _prove(job: EngineJob, output: Path, report: Report) -> EngineEntry:
     """Check a step's output; the plan's entry in the manifest."""
     what = f"engine of {job.model}"
-    report(f"{what}: comparing its answer")
+    report(f"{what}: comparing its outputs")
     result = read_result(output, what=what)
     answer, plan = job.folder.with_name("outputs.json"), _built(job)
     take_file(result, "outputs.json", output, answer)

@@ -165,7 +165,7 @@ class Proxy:
         def stop_for_nobody(_wait: Wait | None = None) -> None:
             """Before each attempt: retries end for a client that closed its connection. A running attempt goes on."""
             if request.sender.gone:
-                raise HttpError(503, f"{name}: nobody waits for the answer any more")
+                raise HttpError(503, f"{name}: the client no longer waits for the response")
 
         stop_for_nobody()
         body = request_body(request.headers, request.body)
@@ -175,7 +175,7 @@ class Proxy:
             return error_answer(
                 404,
                 f"version {route.version} of {route.model} was asked for: InvokeEndpoint cannot choose one, and the "
-                f"model's version policy answers with {version or 'one that it does not name'}",
+                f"model's version policy chooses {version or 'one that it does not name'}",
             )
         return answer
 

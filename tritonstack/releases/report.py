@@ -23,7 +23,7 @@ class ReleaseEntry(_ReleasesModel):
     """One value of a release record."""
 
     digest: str = Field(description="Of the inputs; part of the archive's name.")
-    current: bool = Field(description="Whether callers get this archive now.")
+    current: bool = Field(description="Whether clients get this archive now.")
     time: dt.datetime = Field(description="When the record got this value.")
     writer: Writer = Field(
         description="deployment; restored: CloudFormation, which undid a deployment; rollback: tritonstack rollback; "
@@ -141,7 +141,7 @@ def endpoint_report(
 
 
 def difference(environment: str, record: Record, *, deployed: DeployedSet | None) -> tuple[str, str] | None:
-    """How a record differs from what is deployed, in one sentence, and what mends it; None where it does not."""
+    """How a record differs from what is deployed, in one sentence, and what to do about it; None where it does not."""
     if deployed is not None and deployed.gone is not None:
         mend = f"to upload it again: {uploads_again(environment=environment, endpoint=record.endpoint)}"
         return f"not known whether it is what is deployed: {deployed.gone}", mend
@@ -157,7 +157,7 @@ def difference(environment: str, record: Record, *, deployed: DeployedSet | None
         return where, f"to remove the record: aws ssm delete-parameter --name {parameter}"
     back = f"tritonstack rollback -e {environment} {name} --to {wanted} --yes"
     if record.digest is None:
-        return "there is no record, and callers find no archive", f"to write it again: {back}"
+        return "there is no record, and clients find no archive", f"to write it again: {back}"
     writer = record.versions[0].writer
     writers = {"rollback": "by tritonstack rollback", "dev": "by tritonstack local dev"}
     moved = writers.get(writer, "outside of a deployment")

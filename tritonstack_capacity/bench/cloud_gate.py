@@ -120,7 +120,7 @@ def _latency_line(name: str, result: ResultPart, within: list[PointPart], gate: 
     sentence = (
         f"{name}: {best:,.0f} a minute and instance within a p95 of {limit:g} ms; {wanted:,.0f} wanted"
         if within
-        else f"{name}: no load was answered within a p95 of {limit:g} ms"
+        else f"{name}: no load was served within a p95 of {limit:g} ms"
     )
     return GateLine("passed" if best >= wanted else "failed", sentence)
 
@@ -128,7 +128,7 @@ def _latency_line(name: str, result: ResultPart, within: list[PointPart], gate: 
 def _too_many_failed(name: str, point: PointPart) -> GateLine:
     calls = point.all.answered + point.all.failed
     sentence = (
-        f"{name}: {point.all.failed:,} of {calls:,} calls failed at {point.load}; "
+        f"{name}: {point.all.failed:,} of {calls:,} requests failed at {point.load}; "
         f"{LIMITS.failed_share:.0%} may, for its figures to mean anything"
     )
     return GateLine("failed", sentence)

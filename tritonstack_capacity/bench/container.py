@@ -190,7 +190,7 @@ class LocalContainer:
             connection.request("GET", "/metrics")
             return connection.getresponse().read().decode()
         except (OSError, http.client.HTTPException) as error:
-            raise WorkFailedError(f"Triton's metrics port {self.metrics_port} does not answer: {error}") from error
+            raise WorkFailedError(f"Triton's metrics port {self.metrics_port} does not respond: {error}") from error
         finally:
             connection.close()
 
@@ -234,7 +234,7 @@ def name_hash_of(fleet: Mapping[str, Any], target_model: str) -> str:
     for model in fleet["models"]:
         if model["target_model"] == target_model:
             return str(model["hash"])
-    raise WorkFailedError(f"the container has not loaded {target_model}\n  do: call it once through its endpoint")
+    raise WorkFailedError(f"the container has not loaded {target_model}\n  do: invoke it once through its endpoint")
 
 
 def _port(command: list[str], flag: str, otherwise: int) -> int:

@@ -67,10 +67,10 @@ class ResultPart(DocumentPart):
     request_sha256: str | None = Field(None, description="Of the request's bytes.")
     answer_bytes: int
     first_call_ms: float | None = Field(
-        description="The first call of all, which may have loaded the model; null where there was no answer."
+        description="The first request of all, which may have loaded the model; null where there was no response."
     )
     cold: ColdPart | None
-    calls: int = Field(0, description="Every call that was made: to begin with, of warm-ups and of loads.")
+    calls: int = Field(0, description="Every request that was sent: first ones, warm-ups and loads.")
     points: list[PointPart]
     endpoint_figures: list[EndpointPart]
     published: int = Field(0, description="0: earlier versions could put latencies to CloudWatch.")
@@ -225,7 +225,7 @@ def where(document: BenchDocument) -> str:
     """On which machine a test ran."""
     if is_recommended(document):
         if document.local:
-            return "Constructed answers of the local AWS: nothing was measured."
+            return "Constructed responses of the local AWS: nothing was measured."
         return "Measured by SageMaker Inference Recommender, at the most invocations that it found."
     host = document.machine
     machine = f"{host['processor']}, {host['cores']} cores, {host['memory']}, load before {host['load_before']}"
@@ -263,17 +263,18 @@ def _notes(result: ResultPart) -> Iterator[str]:
         yield f"{name}: {result.ended_by}"
     if result.first_call_ms is not None and result.cold is not None:
         times = ", ".join(f"{value:,.0f}" for value in result.cold.milliseconds) or "none"
-        yield f"{name}: cold starts {times} ms; first call {result.first_call_ms:,.0f} ms"
+        yield f"{name}: cold starts {times} ms; first request {result.first_call_ms:,.0f} ms"
     if result.cold is not None and result.cold.failures:
         yield f"{name}: cold starts that failed: {len(result.cold.failures)}, {result.cold.failures[0]}"
     for each in result.endpoint_figures:
         yield (
             f"{name}: {each.metric} p50 {each.p50_ms:.4g}, p95 {each.p95_ms:.4g}, p99 {each.p99_ms:.4g} ms "
-            f"of the {each.invocations:,} calls that are counted in those minutes; this test made {result.calls:,}"
+            f"of the {each.invocations:,} requests that are counted in those minutes; this test sent {result.calls:,}"
         )
     for point in result.points:
         worst = max(point.failures.items(), key=lambda item: item[1], default=None)
         if worst is not None:
             yield f"{name}: {point.load}: {worst[1]} times {worst[0]}"
         if point.all.late_ms > LATE_SHARE * point.all.percentiles_ms.get("50", math.inf):
-            yield f"{name}: {point.load}: calls began up to {point.all.late_ms:.3g} ms late (p99): beyond the generator"
+            late = f"{point.all.late_ms:.3g} ms late (p99)"
+            yield f"{name}: {point.load}: requests began up to {late}: beyond the generator"

@@ -112,7 +112,7 @@ class HttpCaller:
                     return None
                 return f"{answer.status}: {_words(content)}"
         except TimeoutError:
-            return "no answer in time"
+            return "no response in time"
         except aiohttp.ClientError as error:
             return f"{type(error).__name__}: {error}"[:SHOWN]
 

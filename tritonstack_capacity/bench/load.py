@@ -124,7 +124,7 @@ class Budget:
     def why(self) -> str:
         """Which of the two is spent, in words; empty while both last."""
         if self.calls <= 0:
-            return f"all {self._most} calls were made (--max-calls)"
+            return f"all {self._most} requests were sent (--max-calls)"
         return f"{self._seconds:g} s were over (--max-seconds)" if self.seconds <= 0 else ""
 
 
@@ -251,7 +251,7 @@ class ClosedLoop:
 
 # A latency counts from when the call was due. A server that stalls makes later calls wait, and a generator that waits
 # with it and counts from when it sent would leave out just those («coordinated omission»).
-NOT_BEGUN = "not begun: so many calls were under way (--most-under-way)"
+NOT_BEGUN = "not begun: so many requests were in progress (--most-under-way)"
 """Why a call failed that was due and had no turn. To leave such calls out would leave out the slowest."""
 
 

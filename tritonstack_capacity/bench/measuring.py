@@ -44,14 +44,14 @@ class FiguresPart(DocumentPart):
     """Some time of load. Latencies are milliseconds, of right answers alone, from when each call was due."""
 
     seconds: float
-    answered: int = Field(description="Right answers.")
-    failed: int = Field(description="Calls without one.")
-    per_minute: float = Field(description="Right answers a minute.")
+    answered: int = Field(description="Successful responses.")
+    failed: int = Field(description="Requests without one.")
+    per_minute: float = Field(description="Successful responses a minute.")
     mean_ms: float | None
     least_ms: float | None
     most_ms: float | None
-    percentiles_ms: dict[str, float] = Field(description="Percentile → latency, linear between the nearest calls.")
-    late_ms: float = Field(description="99th percentile of how much later than due calls began: the generator's share.")
+    percentiles_ms: dict[str, float] = Field(description="Percentile → latency, linear between the nearest requests.")
+    late_ms: float = Field(description="99th percentile of how late requests were sent: the generator's share.")
 
 
 class IntervalPart(DocumentPart):
@@ -88,7 +88,7 @@ class PointPart(DocumentPart):
     stable: bool = Field(description="Whether the rounds agree as the settings ask for.")
     per_minute: IntervalPart
     latency_ms: IntervalPart | None = Field(description="Of the settings' percentile, over the rounds.")
-    all: FiguresPart = Field(description="All rounds' calls together.")
+    all: FiguresPart = Field(description="All rounds' requests together.")
     rounds: list[FiguresPart]
     failures: dict[str, int] = Field(description="What went wrong → how often, warm-up included.")
     server: list[ServerPart] = Field(
@@ -197,7 +197,7 @@ class StopConditions:
     def reason(self, found: FiguresPart) -> str | None:
         """Why no more load follows; None where it does."""
         if self.too_many_failed(found):
-            return f"{found.failed} of {found.answered + found.failed} calls failed"
+            return f"{found.failed} of {found.answered + found.failed} requests failed"
         latency = found.percentiles_ms.get(f"{self.percentile:g}")
         if self.latency_ms is not None and latency is not None and latency > self.latency_ms:
             return f"p{self.percentile:g} {latency:.4g} ms is above {self.latency_ms:g} ms"
@@ -206,7 +206,7 @@ class StopConditions:
         return None
 
     def too_many_failed(self, found: FiguresPart) -> bool:
-        """Whether more than ``failed_share`` of the calls failed, so that their figures mean nothing."""
+        """Whether more than ``failed_share`` of the requests failed, so that their figures mean nothing."""
         made = found.answered + found.failed
         return made > 0 and found.failed / made > self.failed_share
 

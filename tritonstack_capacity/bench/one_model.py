@@ -141,7 +141,7 @@ class OneModel:
         try:
             await self._run()
         except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(f"{self._subject.target.name} cannot be called: {error}") from error
+            raise WorkFailedError(f"{self._subject.target.name} cannot be invoked: {error}") from error
 
     async def _run(self) -> None:
         await self._cold_starts()
@@ -206,12 +206,12 @@ class OneModel:
     async def _first_call(self, caller: HttpCaller) -> None:
         """A call whose answer must be one; the first of all is kept."""
         name = self._subject.target.name
-        self._progress.say(f"{self._subject.title}: first call")
+        self._progress.say(f"{self._subject.title}: first request")
         began = time.perf_counter()
         failure = await caller()
         took = (time.perf_counter() - began) * 1000
         if failure is not None or caller.last is None:
-            raise WorkFailedError(f"{name}: the first call failed: {failure}\n  do: tritonstack invoke {name}")
+            raise WorkFailedError(f"{name}: the first request failed: {failure}\n  do: tritonstack invoke {name}")
         decode(*caller.last)
         if self.result.first_call_ms is None:
             self._set(first_call_ms=took)

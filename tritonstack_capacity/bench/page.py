@@ -80,7 +80,7 @@ def _figures(document: BenchDocument) -> Iterator[Figure]:
     confidence = f"Strokes: {CONFIDENCE:.0%} confidence intervals over the rounds."
     note = confidence if has_intervals else ""
     yield _latency_against_throughput(
-        curves, limit=limit, unit=f"p{percentile}, ms", across="answers a minute", note=note
+        curves, limit=limit, unit=f"p{percentile}, ms", across="responses a minute", note=note
     )
     best = [
         (result, point)
@@ -205,7 +205,7 @@ def _highest_throughput(named: _Named, best: Sequence[Measured], *, limit: float
     ]
     heading = "Highest throughput" if limit is None else "Highest throughput within the limit"
     notes = [f"{named.name(best[0][0])} = 1 \u00d7."] * same + [note] * bool(note)
-    return Figure(title=heading, unit="answers a minute", picture=bar_chart(bars, title=heading), note=" ".join(notes))
+    return Figure(title=heading, unit="requests a minute", picture=bar_chart(bars, title=heading), note=" ".join(notes))
 
 
 def _loads(document: BenchDocument) -> Table:

@@ -87,7 +87,7 @@ class OptionReader:
         right = [each for each in rates if 0 < each <= MOST_PER_SECOND]
         for each in rates:
             if each not in right:
-                allowed = f"calls a second, above 0 and up to {MOST_PER_SECOND:g}, as 10,50"
+                allowed = f"requests a second, above 0 and up to {MOST_PER_SECOND:g}, as 10,50"
                 self.refuse("--rate", found=f"{each:g}", allowed=allowed)
         return tuple(Rate(per_second=each, arrivals=arrivals) for each in right)
 
@@ -151,7 +151,7 @@ def _check_load(settings: BenchSettings, reader: OptionReader) -> None:
     most = _most_users(settings)
     if settings.most_under_way < most:
         found = f"{settings.most_under_way}, and {most} users"
-        reader.refuse("--most-under-way", found=found, allowed="a call for each user")
+        reader.refuse("--most-under-way", found=found, allowed="a request for each user")
 
 
 def _most_users(settings: BenchSettings) -> int:
@@ -175,7 +175,7 @@ def _check_perf_analyzer(settings: BenchSettings, reader: OptionReader) -> None:
     if settings.formats != ("binary",):
         reader.refuse("--format", found="json with perf-analyzer", allowed="binary, which the proxy gets from it")
     if (most := _most_users(settings)) > MOST_THREADS:
-        allowed = f"up to {MOST_THREADS}: the proxy has no more calls on their way"
+        allowed = f"up to {MOST_THREADS}: the proxy has no more requests in progress"
         reader.refuse("--users", found=f"{most} with perf-analyzer", allowed=allowed)
     if settings.phases:
         reader.refuse("--generator", found="perf-analyzer with --phase", allowed="client, which has ramps")

@@ -121,6 +121,6 @@ def _missed(found: Answer, scenario: Path) -> Problem:
     cold = warm is not None and warm <= (found.scenario.latency_limit_ms or 0)
     starts = "Cold starts are what is late: more GPU memory, or fewer models on an endpoint."
     advice = starts if cold else "The GPUs are what is late: more instances, a larger type, or batches."
-    said = f"{found.scenario.latency_limit_ms:g} ms, and 95 % of the requests are answered within {reached:,.0f} ms"
+    said = f"{found.scenario.latency_limit_ms:g} ms, and 95 % of the requests are served within {reached:,.0f} ms"
     allowed = "a limit that this fleet keeps"
     return Problem(file=str(scenario), field="latency_limit_ms", found=said, allowed=allowed, advice=advice)

@@ -42,7 +42,7 @@ Read = TypeVar("Read")
     required=True,
     help="Measurements: a CSV file with the published table's columns.",
 )
-@click.option("--load", required=True, help="Invocations a minute, all callers together.")
+@click.option("--load", required=True, help="Invocations a minute, all clients together.")
 @click.option("--latency-ms", required=True, help="Limit of the model's latency in ms.")
 @click.option(
     "--safety-factor",

@@ -27,11 +27,11 @@ from tritonstack_capacity.simulation.trace import MINUTE, Floats, ModelTable, Tr
 Choose = Callable[[int], Instance]
 
 ROUTING_ASSUMPTIONS: dict[Routing, str] = {
-    "loaded": "a model's calls go to an instance that has it loaded, or that loads it where none has; while "
+    "loaded": "a model's requests go to an instance that has it loaded, or that loads it where none has; while "
     "{spill_calls} of them that met it loaded are in progress on each of those, one goes to another instance, which "
     "loads it, too: one at a time. The developer guide (How Multi-Model Endpoints Work) says only: many",
-    "least_outstanding": "each call goes to the instance with the fewest calls in progress, whatever model it is of",
-    "random": "each call goes to any instance with equal probability, whatever model it is of",
+    "least_outstanding": "each request goes to the instance with the fewest requests in progress, whatever its model",
+    "random": "each request goes to any instance with equal probability, whatever its model",
 }
 """Routing → its assumption, in the output."""
 

@@ -32,7 +32,7 @@ def sentences(found: Answer) -> list[str]:
             f"{calls.everyone.percentiles[95]:,.0f} ms"
         )
     if calls.late:
-        lines.append(f"{calls.late:,} requests take longer than 60 s: SageMaker would have answered with an error")
+        lines.append(f"{calls.late:,} requests take longer than 60 s: SageMaker would have responded with an error")
     count = f"{least}" if least == greatest else f"{least} to {greatest}, on average {mean:.2f}"
     lines.append(f"instances: {count}; the busiest minute takes {100 * found.busiest:.0f} % of what they can execute")
     if found.busiest > 1:

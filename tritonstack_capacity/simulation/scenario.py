@@ -99,14 +99,14 @@ class ModelGroup(SettingsModel):
         description="instance_group's count: executions at once. Not given: as the manifest says.",
     )
     share: Share | None = Field(
-        default=None, description="Of all calls, relative to the other groups' shares; null: the number of models."
+        default=None, description="Of all requests, relative to the other groups' shares; null: the number of models."
     )
     zipf: float = Field(
         default=0.0,
         ge=0,
         le=10,
         allow_inf_nan=False,
-        description="The k-th model of the group gets calls in proportion to k ** -zipf; 0: all alike.",
+        description="The k-th model of the group gets requests in proportion to k ** -zipf; 0: all alike.",
     )
 
 
@@ -114,20 +114,20 @@ class RatePoint(SettingsModel):
     """A rate that holds from a minute on."""
 
     minute: NotNegative = Field(description="From when on, minutes.")
-    per_minute: NotNegative = Field(description="Calls a minute, all models.")
+    per_minute: NotNegative = Field(description="Requests a minute, all models.")
 
 
 class Arrivals(SettingsModel):
     """When calls come: a curve, or a trace."""
 
     duration_minutes: Annotated[float, Field(gt=0, le=LONGEST_MINUTES, allow_inf_nan=False)] | None = Field(
-        default=None, description="How long calls come; needed with a curve."
+        default=None, description="How long requests come; needed with a curve."
     )
     curve: Annotated[tuple[RatePoint, ...], Field(strict=False, max_length=10_000)] = Field(
-        default=(), description="Calls a minute over time; each holds until the next, the first is at minute 0."
+        default=(), description="Requests a minute over time; each holds until the next, the first is at minute 0."
     )
     process: Literal["poisson", "even"] = Field(
-        default="poisson", description="Calls of the curve independently of each other, or at equal distances."
+        default="poisson", description="Requests of the curve independently of each other, or at equal distances."
     )
     trace: FileName | None = Field(
         default=None,
@@ -191,7 +191,7 @@ class Autoscaling(SettingsModel):
     """How fast scaling is: AWS publishes none of it."""
 
     metric_delay_seconds: Seconds = Field(default=60.0, description="From a period's end to its value.")
-    startup_seconds: Seconds = Field(default=300.0, description="From the decision to an instance that takes calls.")
+    startup_seconds: Seconds = Field(default=300.0, description="From the decision to an instance that takes requests.")
     periods_out: int = Field(
         default=HIGH_PERIODS, ge=1, le=60, description="Periods above the target before instances come."
     )
@@ -224,11 +224,11 @@ class Scenario(SettingsModel):
     models: Annotated[tuple[ModelGroup, ...], Field(strict=False, min_length=1, max_length=1000)] = Field(
         description="Groups of models."
     )
-    arrivals: Arrivals = Field(description="When calls come.")
+    arrivals: Arrivals = Field(description="When requests come.")
     cold_start: ColdStart = Field(default=ColdStart(), description="How models are loaded and unloaded.")
     model_cache: Literal["enabled", "disabled"] = Field(
         default="enabled",
-        description="disabled: a model is unloaded, and its files are deleted, as soon as its calls are answered.",
+        description="disabled: a model is unloaded, and its files are deleted, as soon as its requests are done.",
     )
     routing: Routing = Field(
         default="loaded",
@@ -245,10 +245,10 @@ class Scenario(SettingsModel):
     scaling: Scaling | None = Field(default=None, description="As in an environment file; schedules are not simulated.")
     autoscaling: Autoscaling = Field(default=Autoscaling(), description="How fast scaling is.")
     latency_limit_ms: AboveZero | None = Field(
-        default=None, description="What the 95th percentile of all calls' latency may be at most, milliseconds."
+        default=None, description="What the 95th percentile of all requests' latency may be at most, milliseconds."
     )
     warm_up_minutes: NotNegative = Field(
-        default=0.0, description="Calls before this are simulated, and left out of the shares and percentiles."
+        default=0.0, description="Requests before this are simulated, and left out of the shares and percentiles."
     )
     thrash_seconds: AboveZero = Field(
         default=300.0, description="A model that is loaded again within this time after it was evicted is thrash."

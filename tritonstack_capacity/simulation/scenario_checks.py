@@ -49,7 +49,7 @@ def check_scenario(scenario: Scenario, *, traced: bool, seconds: float | None) -
     if scenario.scaling is not None:
         yield from _check_scaling(scenario.scaling, instance=scenario.instance)
     if seconds is not None and scenario.warm_up_minutes * MINUTE >= seconds:
-        allowed = f"less than {seconds / MINUTE:g} minutes, how long calls come"
+        allowed = f"less than {seconds / MINUTE:g} minutes, how long requests come"
         yield Problem(location=("warm_up_minutes",), found=f"{scenario.warm_up_minutes:g}", allowed=allowed)
 
 
@@ -157,7 +157,7 @@ def _check_arrivals(arrivals: Arrivals) -> Iterator[Problem]:
     elif minutes and minutes[0] == 0 and arrivals.duration_minutes is not None:
         calls = expected_calls(arrivals.curve, seconds=arrivals.duration_minutes * MINUTE)
         if not 1 <= calls <= MOST_CALLS:
-            allowed = f"a load: one call at least, and at most {MOST_CALLS:,}"
+            allowed = f"a load: one request at least, and at most {MOST_CALLS:,}"
             yield Problem(location=("arrivals", "curve"), found=f"{calls:,.12g} calls in all", allowed=allowed)
 
 

@@ -154,7 +154,7 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
         models = models.called(np.bincount(recorded.models, minlength=len(models)))
     calls = drawn_calls(scenario, models, seed=seed) if recorded is None else recorded
     if not len(calls):
-        found, allowed = "no call was drawn with this seed", "a greater load"
+        found, allowed = "no request was drawn with this seed", "a greater load"
         raise InputError([Problem(file=str(path), field="arrivals", found=found, allowed=allowed)])
     return PreparedScenario(scenario=scenario, models=models, trace=calls, fleet=simulated_fleet(scenario), price=price)
 

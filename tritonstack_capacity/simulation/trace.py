@@ -187,7 +187,7 @@ def read_trace(file: Path, *, names: Sequence[str]) -> Trace:
         header = next(reader, [])
         if header != COLUMNS:
             found = _shown(",".join(header))
-            raise InputError([csv_problem(file, "line 1", found, f"{','.join(COLUMNS)}, then a line for each call")])
+            raise InputError([csv_problem(file, "line 1", found, f"{','.join(COLUMNS)}, then a line for each request")])
         return _calls(file, reader, numbers={name: number for number, name in enumerate(names)})
 
 
@@ -228,10 +228,10 @@ def _calls(file: Path, rows: Reader, *, numbers: dict[str, int]) -> Trace:
             raise InputError([csv_problem(file, "", f"more than {MOST_CALLS} calls", f"at most {MOST_CALLS}")])
     if wrong:
         more = len(wrong) - MOST_TOLD
-        told = [] if more <= 0 else [csv_problem(file, "", f"{more} more such problems", "none", "mend these first")]
+        told = [] if more <= 0 else [csv_problem(file, "", f"{more} more such problems", "none", "fix these first")]
         raise InputError(wrong[:MOST_TOLD] + told)
     if not times:
-        raise InputError([csv_problem(file, "", "no call", "a line for each call")])
+        raise InputError([csv_problem(file, "", "no call", "a line for each request")])
     seconds = math.nextafter(before, math.inf) if before else 1.0
     return Trace(times=np.array(times), models=np.array(models, dtype=np.int64), seconds=seconds)
 
@@ -244,11 +244,11 @@ def _faults(file: Path, line: int, row: list[str], *, before: float, numbers: di
     faults = []
     moment = float(row[0]) if NUMBER.fullmatch(row[0]) else math.nan
     if not before <= moment <= LATEST:
-        allowed = f"seconds from the beginning, {before:g} or more (the call before)"
+        allowed = f"seconds from the beginning, {before:g} or more (the request before)"
         advice = ""
         if moment > LATEST:
             allowed = f"seconds from the beginning, at most {LATEST:,.0f}"
-            advice = "Subtract the moment of the first call, where times are since 1970."
+            advice = "Subtract the moment of the first request, where times are since 1970."
         faults.append(csv_problem(file, f"{place}, time_seconds", _shown(row[0]), allowed, advice))
     if row[1] not in numbers:
         names = list(numbers)

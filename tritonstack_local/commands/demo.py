@@ -74,7 +74,7 @@ class Row:
 
 @click.command("demo")
 @environment_option()
-@click.option("--endpoint", "only", help="Call this endpoint alone.  [default: every multi-model endpoint]")
+@click.option("--endpoint", "only", help="Invoke this endpoint alone.  [default: every multi-model endpoint]")
 @json_option()
 def command(*, environment: str, only: str | None, as_json: bool) -> None:
     """Call every model of ENVIRONMENT's multi-model endpoints twice at the local AWS, and one that was evicted again.
@@ -213,7 +213,7 @@ def held_by(endpoint: EndpointSettings, fleet: Mapping[str, Any]) -> str:
 def table_of(rows: list[Row]) -> Table:
     """The demo's one table; 80 columns hold it, with each TargetModel whole."""
     table = Table(
-        title="Answered by a real Triton on this machine", title_justify="left",
+        title="Served by a real Triton on this machine", title_justify="left",
         box=SIMPLE_HEAD, show_edge=False, padding=0, leading=1,
     )  # fmt: skip
     several = len({row.request.endpoint for row in rows}) > 1
@@ -248,7 +248,7 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
     if request is not None:
         name = f"{request.endpoint.removeprefix(f'{settings.environment}-')}/{request.model}"
         other = "" if settings.environment == LOCAL else f" -e {settings.environment} --local"
-        lines[-1] += " Call it with the AWS CLI:"
+        lines[-1] += " Invoke it with the AWS CLI:"
         lines += [
             f'  eval "$({program} local env)"',
             f"  {aws_cli} sagemaker-runtime invoke-endpoint --endpoint-name {request.endpoint} \\",
@@ -259,4 +259,4 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
             f"  {program} invoke {name} --input {quote(request.file)}{other}",
         ]
     lines += ["Watch it:", f"  {program} local status --watch"]
-    return "\n".join([*lines, f"The AWS APIs answer at {aws.emulator_url}. Stop it: {down}"])
+    return "\n".join([*lines, f"The AWS APIs are served at {aws.emulator_url}. Stop it: {down}"])

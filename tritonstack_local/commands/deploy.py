@@ -57,7 +57,7 @@ class LocalDeployment:
     def bootstrapped(self) -> bool:
         """Whether the account has the CDK's bootstrap stack.
 
-        Raises WorkFailedError: the stack is there and its bucket is gone, or the local AWS does not answer.
+        Raises WorkFailedError: the stack is there and its bucket is gone, or the local AWS does not respond.
         """
         return bootstrap_stands(self.aws)
 

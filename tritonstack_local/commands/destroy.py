@@ -100,5 +100,5 @@ def _still_deployed(aws: LocalAws, environment: str) -> list[str]:
     """Lines on each stack that is still there, with what to do; none where all are gone."""
     stacks = own_stacks(aws, environment)
     lines = [f"{each.name} is still deployed: {each.status}. {each.reason}".rstrip(". ") for each in stacks]
-    again = f"  do:      mend that, then give the same command again: tritonstack local destroy -e {environment}"
+    again = f"  do:      fix that, then run the same command again: tritonstack local destroy -e {environment}"
     return [*lines, again] if lines else []

@@ -313,7 +313,7 @@ def _answer_now(verifier: Verifier, new: Release, deployed: DeployedSet, *, name
     try:
         return verifier.ask(new, deployed)
     except InvokeError as error:
-        mend = f"mend it and save; the server's log: tritonstack local logs {name}"
+        mend = f"fix it and save; the server's log: tritonstack local logs {name}"
         raise WorkFailedError(f"{new.model} does not respond to its sample: {error}\n  do:      {mend}") from error
 
 

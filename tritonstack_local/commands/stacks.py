@@ -29,7 +29,7 @@ ENV = 'eval "$(tritonstack local env)"; '
 def own_stacks(aws: LocalAws, environment: str) -> tuple[DeployedStack, ...]:
     """The stacks of an environment, in the order of their deletion.
 
-    Raises WorkFailedError: the local AWS does not answer.
+    Raises WorkFailedError: the local AWS does not respond.
     """
     try:
         return of_environment(deployed_stacks(ReadOnlyCalls(aws.session()), region=REGION), environment)
@@ -71,7 +71,7 @@ def goes_on_with(aws: LocalAws, environment: str) -> str:
 def bootstrap_stands(aws: LocalAws) -> bool:
     """Whether the account is bootstrapped.
 
-    Raises WorkFailedError: its bucket is gone, which the stack does not notice; or the local AWS does not answer.
+    Raises WorkFailedError: its bucket is gone, which the stack does not notice; or the local AWS does not respond.
     """
     cloudformation = aws.client("cloudformation")
     try:

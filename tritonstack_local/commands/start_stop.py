@@ -253,7 +253,7 @@ def _wait(port: int, name: str, process: ProcessRecord, keys: LocalKeys) -> None
         if answered:
             return
         time.sleep(0.1)
-    raise WorkFailedError(f"{name} did not answer within {START_SECONDS:.0f} s at {url}; its log: {process.log}")
+    raise WorkFailedError(f"{name} did not respond within {START_SECONDS:.0f} s at {url}; its log: {process.log}")
 
 
 PORT = click.IntRange(0, 65535)

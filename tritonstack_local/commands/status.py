@@ -95,7 +95,7 @@ def view(aws: LocalAws, status: dict[str, Any], *, width: int | None) -> Rendera
         Text.assemble("AWS APIs ", (aws.emulator_url, "bold"), "   InvokeEndpoint ", (aws.runtime_url, "bold"))
     ]
     if status["local_aws"] != "answers":
-        head.append(Text(f"the AWS APIs do not answer the runtime: {status['local_aws']}", style="bold red"))
+        head.append(Text(f"the AWS APIs do not respond to the runtime: {status['local_aws']}", style="bold red"))
     endpoints = status["endpoints"]
     if not endpoints:
         return Group(*head, Text("no endpoint is deployed: tritonstack local deploy"))

@@ -197,12 +197,12 @@ class TritonContainer:
             timeout: seconds; SageMaker's ContainerStartupHealthCheckTimeoutInSeconds.
         """
         deadline = time.monotonic() + timeout
-        found = "no answer"
+        found = "no response"
         while time.monotonic() < deadline:
             try:
                 status = self.ping()
             except OSError as error:
-                found = f"no answer ({error})"
+                found = f"no response ({error})"
             else:
                 if status == 200:
                     return
@@ -212,7 +212,7 @@ class TritonContainer:
             except NotYetError:
                 continue
             raise ContainerFailedError(f"the container ended with exit code {code}. {self._last_lines()}")
-        raise ContainerFailedError(f"/ping did not answer 200 within {timeout:g} s: {found}. {self._last_lines()}")
+        raise ContainerFailedError(f"/ping did not return 200 within {timeout:g} s: {found}. {self._last_lines()}")
 
     def log_tail(self, lines: int = 20) -> str:
         """The log's last lines, without what hides the reason: tables of settings, and all flags after a wrong one."""

@@ -126,12 +126,12 @@ def _ask(container: TritonContainer, body: Body, model: str) -> dict[str, np.nda
         response = connection.getresponse()
         content = response.read()
     except (OSError, http.client.HTTPException) as error:
-        raise WorkFailedError(f"proof of {model}: no answer ({error!r})\n{container.log_tail()}") from error
+        raise WorkFailedError(f"proof of {model}: no response ({error!r})\n{container.log_tail()}") from error
     finally:
         connection.close()
     if response.status != http.client.OK:
         text = content.decode(errors="replace")
         with contextlib.suppress(ValueError, TypeError, KeyError):
             text = json.loads(text)["error"].strip()
-        raise WorkFailedError(f"proof of {model} failed: Triton answered {response.status}: {text}")
+        raise WorkFailedError(f"proof of {model} failed: Triton responded {response.status}: {text}")
     return decode(content, response.getheader("Content-Type") or "").outputs

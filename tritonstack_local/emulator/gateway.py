@@ -170,7 +170,7 @@ def forward(url: str | None, path: str, headers: list[tuple[str, str]], body: by
         response = connection.getresponse()
         return response.status, _end_to_end(response.getheaders()), response.read()
     except (OSError, http.client.HTTPException) as error:
-        return _unavailable(f"the local runtime does not answer ({error}); see `tritonstack local status`")
+        return _unavailable(f"the local runtime does not respond ({error}); see `tritonstack local status`")
     finally:
         connection.close()
 
@@ -363,7 +363,7 @@ async def _of_ministack(scope: Scope, receive: Receive) -> tuple[Receive, Answer
         return receive, _json(404, {"message": f"{method} {path} is no route of the local AWS"})
     body = await gate.read_body(receive, largest=_LARGEST_ANSWER)
     if body is None:
-        return receive, _json(413, {"message": f"The answer is larger than {_LARGEST_ANSWER} bytes."})
+        return receive, _json(413, {"message": f"The response is larger than {_LARGEST_ANSWER} bytes."})
     return gate.replayed(body, receive), None
 
 

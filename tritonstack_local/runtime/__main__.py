@@ -25,7 +25,7 @@ def read_arguments(argv: list[str] | None = None) -> RuntimeSettings:
     """The command line as settings."""
     parser = argparse.ArgumentParser(prog="python -m tritonstack_local.runtime", description=__doc__)
     parser.add_argument("--port", type=int, default=4567, help="loopback port of InvokeEndpoint; 0 takes a free one")
-    parser.add_argument("--emulator", default="http://127.0.0.1:4566", help="where the other AWS APIs answer")
+    parser.add_argument("--emulator", default="http://127.0.0.1:4566", help="where the other AWS APIs are")
     parser.add_argument("--state", type=Path, required=True, help="folder of the fleets: unpacked models, logs")
     given = parser.parse_args(argv)
     payload = os.environ.get("TRITONSTACK_MAX_PAYLOAD_BYTES", RuntimeSettings.max_payload_bytes)

@@ -55,7 +55,7 @@ class Authority:
         asked = {**question, "context": context}
         status, answer = ask_emulator(self._settings, "iam/decisions", asked, seconds=ASK_SECONDS)
         if status != 200 or "allowed" not in answer:
-            raise UnreachableError(f"the emulator answered {status} to a question for a decision: {answer}")
+            raise UnreachableError(f"the emulator responded {status} to a question for a decision: {answer}")
         if answer["allowed"]:
             return None
         if access_key:
@@ -146,7 +146,7 @@ class Callers:
         except UnreachableError as error:
             before = self._kept.get(call)
             if before is None:
-                return _Decision(at, service_unavailable(f"IAM of the local AWS does not answer: {error}"))
+                return _Decision(at, service_unavailable(f"IAM of the local AWS does not respond: {error}"))
             at, refusal = time.monotonic(), before.refusal
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()

@@ -58,7 +58,7 @@ class ContainerClient:
             sockets = await self._open_sockets(SPREAD + UNLOAD_LANES + self._settings.max_parallel_loads)
             await answers
         except TimeoutError as error:
-            raise ContainerGoneError(f"the container did not answer /ping: {error}") from error
+            raise ContainerGoneError(f"the container did not respond to /ping: {error}") from error
         except OSError as error:
             raise ContainerGoneError(f"the container takes no connection: {error}") from error
         for number, connected in enumerate(sockets):

@@ -180,7 +180,7 @@ class EmulatorReader:
         """A mark that changes with anything about the endpoints; cheap to request. Raises UnreachableError."""
         status, answer = ask_emulator(self._settings, "mark")
         if status != 200 or "mark" not in answer:
-            raise UnreachableError(f"the emulator answered {status}, not with its mark: {answer}")
+            raise UnreachableError(f"the emulator responded {status}, not with its mark: {answer}")
         before, self._instance = self._instance, answer.get("instance")
         if before not in (None, self._instance):
             self._restarted()
@@ -272,7 +272,7 @@ class EmulatorReader:
         try:
             return Reported(answer["deployment"])
         except (ValueError, KeyError, TypeError) as error:
-            raise UnreachableError(f"the emulator answered {status} to a report: {answer}") from error
+            raise UnreachableError(f"the emulator responded {status} to a report: {answer}") from error
 
 
 def _traffic(summary: Mapping[str, Any]) -> Traffic | None:

@@ -171,7 +171,7 @@ class RunningEndpoint:
             await self._failed(config_name, mark, str(error), pending=pending)
             return
         except UnreachableError as error:
-            self._wait(f"the local AWS does not answer: {error}")
+            self._wait(f"the local AWS does not respond: {error}")
             return
         except Exception as fault:  # the deployment fails with it: CloudFormation waits for a report
             logger.exception("%s: the deployment of %s failed inside the local runtime", self.name, config_name)
@@ -213,7 +213,7 @@ class RunningEndpoint:
             wanted = self.described.traffic
             if wanted is not None and wanted != reported:
                 self._split.share = wanted.share
-                logger.info("%s: %s takes %.0f %% of the calls", self.name, config_name, 100 * wanted.share)
+                logger.info("%s: %s takes %.0f %% of the requests", self.name, config_name, 100 * wanted.share)
                 await self._report(config_name, "shifted", instances=wanted.instances)
                 reported = wanted
             else:
@@ -364,11 +364,11 @@ class Reconciler:
                 self._mark = mark  # of before, so that what changes meanwhile is read the next time
         except UnreachableError as error:
             if self.unreachable is None:
-                logger.warning("the local AWS does not answer, what serves goes on serving: %s", error)
+                logger.warning("the local AWS does not respond, what serves goes on serving: %s", error)
             self.unreachable = str(error)
             return UNREACHABLE_SECONDS
         if self.unreachable is not None:
-            logger.info("the local AWS answers again")
+            logger.info("the local AWS responds again")
             self.unreachable = None
         self.apply(self._described, as_of=began)
         recent = time.monotonic() - self._changed_at < BUSY_SECONDS

@@ -260,7 +260,7 @@ class RunningFleet:
         except ContainerGoneError as error:
             client.close()
             await asyncio.to_thread(container.stop)
-            raise DeploymentError(f"The container ended as soon as it had answered /ping: {error}") from error
+            raise DeploymentError(f"The container ended as soon as it had responded to /ping: {error}") from error
         except BaseException:
             client.close()
             await asyncio.shield(asyncio.to_thread(container.stop))
@@ -284,11 +284,11 @@ class RunningFleet:
 
     async def _await_ping(self, container: TritonContainer, client: ContainerClient) -> None:
         deadline = time.monotonic() + self.config.startup_seconds
-        found = "no answer"
+        found = "no response"
         while time.monotonic() < deadline:
             if container.exited.done():
                 raise DeploymentError(
-                    f"The container ended with exit code {container.exited.result()} before it answered /ping. "
+                    f"The container ended with exit code {container.exited.result()} before it responded to /ping. "
                     f"The last lines of its log:\n{container.log_tail(20)}"
                 )
             try:
@@ -372,7 +372,7 @@ class RunningFleet:
         """Only 200 is healthy (developer guide, your-algorithms-inference-code). Anything else is logged once."""
         refused = None if status == 200 else status
         if refused != self.refused_ping:
-            unhealthy = f"unhealthy: /ping answers {status}; it is not started again"
+            unhealthy = f"unhealthy: /ping returns {status}; it is not started again"
             self.note(f"the container is {unhealthy if refused is not None else 'healthy again'}")
         self.refused_ping = refused
 
@@ -380,7 +380,7 @@ class RunningFleet:
     def condition(self) -> str:
         """Its state for the status: an unhealthy fleet is not ``ready``."""
         if self.state is FleetState.READY and self.refused_ping is not None:
-            return f"unhealthy (/ping answers {self.refused_ping})"
+            return f"unhealthy (/ping returns {self.refused_ping})"
         return self.state.value
 
     async def drain(self) -> None:

@@ -298,7 +298,7 @@ class ModelCache:
             answer = await self.unload(model)
             if answer.status not in (200, 404):
                 self.log(
-                    f"{model.target}: unload answered {answer.status}: {answer.body.decode(errors='replace')[:500]}"
+                    f"{model.target}: unload returned {answer.status}: {answer.body.decode(errors='replace')[:500]}"
                 )
         except (ContainerGoneError, TimeoutError) as error:
             self.log(f"{model.target}: unload failed: {error}")

@@ -88,7 +88,7 @@ class UpstreamConnection(asyncio.Protocol):
     def expire(self) -> None:
         """The response did not come in time: the request ends with TimeoutError, and so does the connection."""
         self.close()
-        self._finish(TimeoutError("no answer in time"))
+        self._finish(TimeoutError("no response in time"))
 
     def _finish(self, outcome: RequestOutcome) -> None:
         ended, self._ended = self._ended, None
@@ -108,7 +108,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self.close()
-            self._finish(ContainerGoneError(f"malformed HTTP answer: {error}"))
+            self._finish(ContainerGoneError(f"malformed HTTP response: {error}"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.lower()] = value

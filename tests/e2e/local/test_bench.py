@@ -33,7 +33,7 @@ def test_fifty_calls_to_an_endpoint_and_to_its_container(project: Project, deplo
 
     [endpoint] = results(tmp_path / "endpoint")["results"]
     both = results(tmp_path / "container")["results"]
-    assert endpoint["ended_by"] == "all 50 calls were made (--max-calls)"
+    assert endpoint["ended_by"] == "all 50 requests were sent (--max-calls)"
     assert [one["payload_format"] for one in both] == ["binary", "json"]
     assert {one["way"] for one in both} == {"container"}
     assert all(point["all"]["failed"] == 0 and point["all"]["answered"] > 5 for one in both for point in one["points"])

@@ -113,7 +113,7 @@ def test_a_model_that_fails_leaves_the_others(tmp_path: Path) -> None:
 
     failed, good = document.results
     assert (failed.failed, loads(failed)) == (True, [])
-    assert failed.ended_by.startswith("failed: bert/bert: the first call failed: 424: no")
+    assert failed.ended_by.startswith("failed: bert/bert: the first request failed: 424: no")
     assert (good.failed, loads(good)) == (False, ["1 user", "2 users"])
     assert document.complete
     assert told.notes[0].startswith("bert/bert (binary): bert/bert: the first call failed")
@@ -124,7 +124,7 @@ def test_calls_that_were_spent_before_a_round_are_no_failure(tmp_path: Path) -> 
         [result] = run(found, settings_with_input(tmp_path, max_calls=1), tmp_path).results
 
     assert (loads(result), result.failed) == ([], False)
-    assert result.ended_by == "all 1 calls were made (--max-calls)"
+    assert result.ended_by == "all 1 requests were sent (--max-calls)"
 
 
 def test_an_interrupted_test_leaves_what_was_measured(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_failures_stop_it_and_are_told_in_words() -> None:
     [point] = result.points
     assert point.all.answered == 0
     assert point.failures == {"503: ServiceUnavailable it is": point.all.failed}
-    assert result.ended_by == f"{point.all.failed} of {point.all.failed} calls failed"
+    assert result.ended_by == f"{point.all.failed} of {point.all.failed} requests failed"
 
 
 def test_cold_starts_call_copies_that_are_gone_afterwards() -> None:
@@ -243,5 +243,5 @@ def test_what_aws_refuses_fails_this_model_in_words(monkeypatch: pytest.MonkeyPa
 
     with world() as found:
         monkeypatch.setattr(found.session.clients["sagemaker"], "describe_endpoint", refuses)
-        with pytest.raises(WorkFailedError, match=r"bert/bert cannot be called: .*AccessDeniedException.*not you"):
+        with pytest.raises(WorkFailedError, match=r"bert/bert cannot be invoked: .*AccessDeniedException.*not you"):
             measured(found, replace(SHORT, cold_starts=1))

@@ -109,4 +109,4 @@ def test_a_call_without_an_answer_is_given_up() -> None:
         await asyncio.sleep(30)
         return web.Response()
 
-    assert asyncio.run(one_call(handler, timeout_seconds=0.2))[0] == "no answer in time"
+    assert asyncio.run(one_call(handler, timeout_seconds=0.2))[0] == "no response in time"

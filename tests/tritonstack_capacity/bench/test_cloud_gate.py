@@ -104,7 +104,7 @@ def test_a_result_is_held_against_each_limit(
 
 def test_failures_are_counted_in_words_and_what_did_not_end_or_is_marked_as_failed_fails() -> None:
     [line] = lines(measured(fast(*FIRST_FAILS)), p95_ms=100)
-    assert "11 of 100 calls failed at 1 user; 10% may" in line.sentence
+    assert "11 of 100 requests failed at 1 user; 10% may" in line.sentence
     interrupted = lines(measured(fast(*LADDER), complete=False), p95_ms=100)
     assert [line.verdict for line in interrupted] == ["failed", "passed"]
     assert "did not come to its end" in interrupted[0].sentence

@@ -89,7 +89,7 @@ def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
 
     assert lines == [
         "plain (binary): failed: no",
-        "plain (binary): cold starts 1,234 ms; first call 20 ms",
+        "plain (binary): cold starts 1,234 ms; first request 20 ms",
         "plain (binary): cold starts that failed: 1, 507: full",
         f"plain (binary): ModelLatency p50 2, p95 3, p99 4 ms {counted}; this test made 90",
         "plain (binary): 1 user: 7 times 503: busy",

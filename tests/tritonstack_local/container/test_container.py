@@ -49,7 +49,7 @@ def test_the_shared_container_answers_from_namespaces_of_its_own(sagemaker: Any)
     assert (container.ping(), container.exited.done(), container.server_version) == (200, False, "2.51.0")
     with container.connect() as one:
         assert (one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) > 0, one.gettimeout()) == (True, None)
-    with pytest.raises(ContainerFailedError, match=r"/ping did not answer 200 within 0 s"):
+    with pytest.raises(ContainerFailedError, match=r"/ping did not return 200 within 0 s"):
         container.wait_ready(0)
     if container.isolation != "namespace":
         pytest.skip(f"user namespaces are not permitted here: {container.isolation}")

@@ -86,7 +86,7 @@ def test_the_page_leads_out_of_a_rollback_that_failed(stuck: ScaledEndpoint, way
     assert list(failed) == [one for one in failed if "ScalingAfter" in one]
     assert all(str(REFUSED["code"]) in reason for reason in failed.values())
 
-    ask(aws, "DELETE")  # what denied it is mended
+    ask(aws, "DELETE")  # what denied it is fixed
     _, on, without = documented()
     if way == "mended":
         run(on, aws, STACK=stack)

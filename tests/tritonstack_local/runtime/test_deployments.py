@@ -343,7 +343,7 @@ async def test_a_container_whose_ping_turns_400_is_unhealthy_and_not_started_aga
     caplog.set_level("INFO", "tritonstack.runtime")
     async with stage(tmp_path, config(), health_seconds=0.01, unhealthy_seconds=0.02) as at:
         at.triton.ping_status = 400
-        await until(lambda: at.fleet().condition == "unhealthy (/ping answers 400)")
+        await until(lambda: at.fleet().condition == "unhealthy (/ping returns 400)")
         pings = at.triton.pings
         await until(lambda: at.triton.pings > pings + 5)
         at.triton.ping_status = 200
@@ -351,7 +351,7 @@ async def test_a_container_whose_ping_turns_400_is_unhealthy_and_not_started_aga
         assert [container.exited.done() for container in at.triton.containers] == [False]
     said = [record.getMessage().partition(": the container is ")[2] for record in caplog.records]
     assert [one for one in said if one] == [
-        "unhealthy: /ping answers 400; it is not started again",
+        "unhealthy: /ping returns 400; it is not started again",
         "healthy again",
     ]
 

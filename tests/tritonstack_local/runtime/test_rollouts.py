@@ -195,5 +195,5 @@ async def test_the_status_reports_endpoints_fleets_models_and_errors(tmp_path: P
         ]
         at.fleet().refused_ping = 400
         found = await fetched(at.port, "/_tritonstack/status")
-        assert found["endpoints"][0]["fleets"][0]["state"] == "unhealthy (/ping answers 400)"
+        assert found["endpoints"][0]["fleets"][0]["state"] == "unhealthy (/ping returns 400)"
         assert "no GPU" in found["metrics_not_written"]

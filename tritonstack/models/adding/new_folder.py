@@ -93,7 +93,7 @@ def _recorded(
     errors = _errors(findings if target is None else _findings(folder, Target()))
     recorded: Recorded | None = None
     failure: TritonstackError | None = InputError(errors) if errors else None
-    remedy = f"mend the files there, then record it: tritonstack build {addition.name} --record-sample"
+    remedy = f"fix the files there, then record it: tritonstack build {addition.name} --record-sample"
     if not errors and (lacking := skipped_proof(read_config(model.config).backend for model in addition.models)):
         refused = [f"\n{InputError(of_endpoint)}"] if (of_endpoint := _errors(findings)) else []
         proof = f"  found:   the proof is skipped, for nothing here answers it: {lacking}"
@@ -114,7 +114,7 @@ def _recorded(
             _set_tolerance(folder / RECIPE, recorded.largest)
             of_endpoint = _errors(findings)
             failure = InputError(of_endpoint) if of_endpoint else None
-            remedy = f"name it in `models` of an endpoint that can, or mend {shown(folder)}"
+            remedy = f"name it in `models` of an endpoint that can, or fix {shown(folder)}"
     return Added(addition=addition, folder=folder, recorded=recorded, failure=failure, remedy=remedy, findings=findings)
 
 

@@ -213,8 +213,8 @@ def _tensors(model: ModelView) -> Iterator[Finding]:
     for tensor in model.config.outputs:
         if tensor.name in (OUTPUT, SHAP):
             if tensor.data_type != "FP32":
-                found = f"{tensor.name} as {tensor.data_type or 'no type'}, which is answered as FP32"
+                found = f"{tensor.name} as {tensor.data_type or 'no type'}, which is returned as FP32"
                 yield at_line(model, tensor.line, "fil-tensor-ignored", found, "data_type: TYPE_FP32")
         elif OUTPUT in names:
-            found = f"output {tensor.name}, which the backend does not answer"
+            found = f"output {tensor.name}, which the backend does not return"
             yield at_line(model, tensor.line, "fil-tensor-ignored", found, f"{OUTPUT}, and {SHAP} for Shapley values")

@@ -228,7 +228,7 @@ def check_response_cache(view: RepositoryView, model: ModelView) -> Iterator[Fin
         yield at_line(model, cache.line, "response-cache", f"response_cache with {other}")
     elif stateful:
         found = f"response_cache of an ensemble with the sequences of {stateful[0]}"
-        allowed = "one of the two: a repeated request gets the earlier answer, whatever the sequence has come to"
+        allowed = "one of the two: a repeated request gets the earlier response, whatever the state of the sequence"
         yield at_line(model, cache.line, "response-cache-ensemble", found, allowed)
     elif view.target.response_cache is False:
         found = f"response_cache, and the container of {view.target.name} has none"
