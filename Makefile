@@ -43,12 +43,12 @@ test-all: setup ## Every test, the long ones included
 	@CDK_VALIDATION=false $(RUN) pytest $(PARALLEL)
 
 .PHONY: systems
-systems: setup ## Every published system, tiny: built, deployed to a local AWS and called; prints what each answered (minutes)
+systems: setup ## Every published system, tiny: built, deployed to a local AWS and invoked; prints each response (minutes)
 	@$(PYTHON) scripts/setup.py torch dali tensorflow perf-analyzer
 	@CDK_VALIDATION=false $(RUN) pytest -s tests/systems
 
 .PHONY: full
-full: setup ## Every published system at its real size, with random weights: exported, proved, measured; four deployed and answered
+full: setup ## Every published system at its real size, with random weights: exported, proved, measured; four deployed and invoked
 	@$(PYTHON) scripts/setup.py torch dali tensorflow
 	@CDK_VALIDATION=false $(RUN) pytest -s tests/systems/full_size.py
 
@@ -74,7 +74,7 @@ docs: setup ## Rewrite the pages of docs/ that are made from the code
 	@$(RUN) scripts.documentation
 
 .PHONY: gpu-check
-gpu-check: ## On a machine with an NVIDIA GPU and trtexec: build small engines with them and compare their answers
+gpu-check: ## On a machine with an NVIDIA GPU and trtexec: build small engines with them and compare their outputs
 	@$(PYTHON) scripts/setup.py main exporters development
 	@TRITONSTACK_GPU_CHECK=1 $(RUN) pytest -n 0 -rA tests/engines/test_gpu_check.py
 

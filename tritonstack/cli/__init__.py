@@ -1,1 +1,1 @@
-"""The command line: a file a group of commands, with their arguments, calls and output."""
+"""The command line: a file a group of commands, with their arguments, requests and output."""

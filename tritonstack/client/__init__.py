@@ -1,4 +1,4 @@
-"""Calls models by their names over SageMaker's InvokeEndpoint: NumPy arrays in, NumPy arrays out.
+"""Invokes models by name over SageMaker's InvokeEndpoint: NumPy arrays in, NumPy arrays out.
 
 from tritonstack.client import ModelClient
 

@@ -35,7 +35,7 @@ LONGEST_MINUTES = 50
 
 
 class VerificationSettings(SettingsModel):
-    """The check after an endpoint's update: it runs the requested config, and what changed answers as expected."""
+    """The check after an endpoint's update: it runs the requested config, and changed models respond as expected."""
 
     models: int = Field(
         default=20,

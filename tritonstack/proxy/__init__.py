@@ -1,1 +1,1 @@
-"""A loopback KServe v2 server in front of signed InvokeEndpoint calls: Triton's own clients reach models by name."""
+"""A loopback KServe v2 server in front of signed InvokeEndpoint requests: Triton's own clients reach models by name."""

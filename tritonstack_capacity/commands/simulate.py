@@ -97,7 +97,7 @@ def command(
     """Predict what a fleet would do: hits, cold starts, latency, instances, cost.
 
     SCENARIO is a YAML or JSON file (schemas/scenario.schema.json). Reads only files. Exit code 1 where the scenario's
-    latency limit is not kept: the answer is printed all the same.
+    latency limit is not kept: the result is printed all the same.
     """
     found = answer(prepare(scenario, seed=seed, trace=trace), seed=seed)
     if as_json:
