@@ -69,7 +69,7 @@ class Callers:
             else:
                 self.answered += 1
 
-    def check(self, *, more: int = 100, seconds: float = 60.0) -> None:
+    def check(self, *, more: int = 100, seconds: float = 240.0) -> None:
         """Wait for so many further answers; no call may have failed."""
         goal, until = self.answered + more, time.monotonic() + seconds
         while self.answered < goal and not self.failures and time.monotonic() < until:

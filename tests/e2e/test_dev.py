@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.project import PROGRAM, Project, environment_yaml
 from tests.e2e.running import running
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 ENDPOINT = "{{name: numbers, mode: multi-model, release: '24.09', instance_type: ml.g4dn.xlarge, models: [{models}]}}"
 
 
@@ -41,7 +41,7 @@ class Dev:
         for line in self.process.stdout or ():
             self.text += line
 
-    def until(self, said: str, *, seconds: float = 120) -> str:
+    def until(self, said: str, *, seconds: float = 400) -> str:
         """What was printed since the last time, once it has ``said``."""
         deadline = time.monotonic() + seconds
         while said not in self.text:
