@@ -304,7 +304,7 @@ def _answer_before(verifier: Verifier, new: Release, digest: str | None, deploye
         return "nothing was released before"
     try:
         return verifier.ask(replace(new, digest=digest), deployed, sample_of=new).outputs
-    except Exception as error:  # noqa: BLE001  (the new answer is shown all the same)
+    except Exception as error:  # noqa: BLE001  (the new response is shown all the same)
         return " ".join((str(error) if isinstance(error, OUTCOMES) else repr(error)).split())
 
 

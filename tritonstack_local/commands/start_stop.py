@@ -247,7 +247,7 @@ def _wait(port: int, name: str, process: ProcessRecord, keys: LocalKeys) -> None
             answered = True
         except (OSError, http.client.HTTPException):
             answered = False
-        if not process.running:  # even where something answers: then it is another one's server
+        if not process.running:  # even where something responds: then it is another server
             tail = f"The last lines of {process.log}:\n{log_tail(Path(process.log))}"
             raise WorkFailedError(f"{name} ended while it was starting. {tail}")
         if answered:

@@ -74,7 +74,7 @@ def serve_command(
         variables["SAGEMAKER_MULTI_MODEL"] = "true"
     multi_model = variables.get("SAGEMAKER_MULTI_MODEL") == "true"
     known = _forget_newer(variables, release=release, notes=notes)
-    # Not expanded with the rest: what stands for the script's fixed paths may have a space in it.
+    # Not expanded with the rest: the paths in place of the script's fixed ones may have a space.
     repository = f"--model-repository={multi_model_repository if multi_model else single_model_repository}"
     arguments = _flags(known, release=parse_release(release))
     if known.get("SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT"):

@@ -44,7 +44,7 @@ class Fault:
     """
 
     method: str = ""  # of the request (``PUT``)
-    path: str = ""  # a part of its path (``/endpoints/``); S3's error is the answer
+    path: str = ""  # a part of its path (``/endpoints/``); the response is S3's error
     # of a JSON service (``PutParameter``), called by a program or, of our own services, by CloudFormation
     operation: str = ""
     # its next update ends InService with the old config and without a FailureReason, once the new fleet is up:
@@ -54,14 +54,14 @@ class Fault:
     # ``limit``: the account's quota is used up, and the request is refused. ``capacity``: AWS has no instances, which
     # shows after the request
     short_of: str = ""
-    # the answer, one of 403, 409 (of S3), 500, 503, or with a ``code`` 400 and any 409; None lets the request through
+    # the response, one of 403, 409 (of S3), 500, 503, or with a ``code`` 400 and any 409; None lets the request through
     # after the delay
     status: int | None = None
     # the error's code, where another than the status's own is meant: ``BucketNotEmpty``; ``ExpiredToken`` (S3) or
     # ``ExpiredTokenException`` (others) where the caller's credentials have ended
     code: str = ""
     times: int  # how many further requests it applies to
-    delay_seconds: float = 0.0  # how long the answer takes
+    delay_seconds: float = 0.0  # how long the response takes
 
     def answer(self) -> tuple[int, bytes] | None:
         """The error response of S3's REST interface or of a JSON service; None where the request goes through."""
@@ -154,7 +154,7 @@ class Faults:
 INVOCATION = re.compile(r"^/endpoints/[^/]+/(invocations|invocations-response-stream|async-invocations)$")
 """The paths of SageMaker Runtime's operations."""
 
-_SECONDS = 90.0  # SageMaker gives a container 60 s; the runtime answers itself when those are over
+_SECONDS = 90.0  # SageMaker gives a container 60 s; the runtime responds itself when those are over
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "content-length"})
 Answer = tuple[int, list[tuple[str, str]], bytes]
 Said = tuple[int, dict[str, Any]]
@@ -197,7 +197,7 @@ INSTANCE = uuid.uuid4().hex
 """Differs at each start of the emulator: what an earlier one issued, such as sessions of roles, is void."""
 _REPORT = re.compile(r"^/_tritonstack/endpoints/([^/]+)/report$")
 _LARGEST_ANSWER = 1024 * 1024  # CloudFormation takes 4 KB (user guide, "Custom resource response objects")
-_LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runtime's to tell
+_LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and checked by the runtime
 
 
 def virtual_host(host: str, *, method: str, path: str) -> bool:

@@ -154,7 +154,7 @@ class RecommendationJob(Record):
     package: Record
     status: str = "PENDING"  # PENDING, IN_PROGRESS, COMPLETED, FAILED, STOPPING or STOPPED
     region: str  # where it runs, whose prices count
-    # when calls began and ended, seconds since the epoch
+    # when requests began and ended, seconds since the epoch
     started: float | None = None
     ended: float | None = None
     reason: str | None = None  # of a failed job
@@ -235,7 +235,7 @@ class RecommendationJob(Record):
 
 
 # PENDING → IN_PROGRESS → COMPLETED, as long as its phases take by the clock of the local AWS; STOPPING → STOPPED where
-# it is stopped; FAILED where archive or payload is not there. The answers are constructed: no endpoint is made,
+# it is stopped; FAILED where archive or payload is not there. The responses are constructed: no endpoint is made,
 # nothing is called. What a job of the service leaves in the account, its model, is left here too. A job comes to where
 # it should be by now whenever it is looked at.
 PENDING_SECONDS = 0.5

@@ -81,7 +81,7 @@ def _lifecycle_rule(rule: dict[str, Any], number: int) -> dict[str, Any]:
     return spelled
 
 
-# Each property with the operation that sets it, what that is sent, and the call that takes the property away again.
+# Each property with the operation that sets it, its parameters, and the request that removes the property again.
 _Call = tuple[str, dict[str, Any]]
 _BY_US: dict[str, tuple[str, Callable[[str, Any], dict[str, Any]], _Call]] = {
     "BucketEncryption": ("PutBucketEncryption", _encryption, ("DeleteBucketEncryption", {})),

@@ -20,10 +20,10 @@ class EmulatorSettings:
 
     port: int  # the gateway's TCP port
     fleets: bool  # False where no runtime is there to start containers: endpoints are then InService at once
-    runtime_url: str | None  # the local runtime, which InvokeEndpoint calls are handed to; None where there is none
+    runtime_url: str | None  # the local runtime, which InvokeEndpoint requests are passed to; None where there is none
     temporary: Path  # the folder under which the emulator makes its own temporary folder
     endpoint_wait_seconds: float  # the longest that CloudFormation waits for an endpoint
-    stack_patience_seconds: float  # how long an answer of CloudFormation may wait for a stack to settle
+    stack_patience_seconds: float  # how long a response of CloudFormation may wait for a stack to settle
     iam: bool  # whether permissions are enforced
     keys: LocalKeys
 

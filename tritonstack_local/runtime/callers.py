@@ -186,7 +186,7 @@ def access_key_of(request: Request) -> bytes:
     return scope.partition(b"/")[0]
 
 
-# --- As whom a fleet downloads and logs ---
+# --- The execution roles with which fleets download and log ---
 
 
 class Roles:

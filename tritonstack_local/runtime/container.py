@@ -53,7 +53,7 @@ class ContainerClient:
             while self.pool.size < prepared:
                 await self.pool.open(SPREAD)
                 await self.pool.ask_all(PING, seconds=PING_SECONDS)
-            # While these threads have pings to answer, one more connection queues at each, and the next go elsewhere.
+            # While these threads respond to pings, one more connection queues at each, and the next go elsewhere.
             answers = self.pool.ask_all(PING, seconds=PING_SECONDS)
             sockets = await self._open_sockets(SPREAD + UNLOAD_LANES + self._settings.max_parallel_loads)
             await answers

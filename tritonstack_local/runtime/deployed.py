@@ -119,7 +119,7 @@ class DeployedEndpoint:
     pending: str | None  # the config that is being deployed, or None
     created: str
     generation: str  # differs between two endpoints of one name and between two deployments of one
-    traffic: Traffic | None = None  # what the pending config's fleet takes of the calls; None while it takes none
+    traffic: Traffic | None = None  # the pending config's share of the requests; None while it has none
     instance_counts: Mapping[str, int] = field(default_factory=dict)  # variant → current instance count
     # (config, variant) → weight, of the config in service and of the pending one
     weights: Mapping[tuple[str, str], float] = field(default_factory=dict)

@@ -262,7 +262,7 @@ class RunningEndpoint:
         if self._ending:
             await asyncio.shield(started.stop(grace_seconds=0))
         elif started.up:
-            self._retire(started)  # it may have taken a part of the calls; those in flight end in it
+            self._retire(started)  # it may have had a share of the requests; those in flight end in it
         else:
             await asyncio.shield(started.stop())
 

@@ -356,7 +356,7 @@ class RunningFleet:
             try:
                 self._judge(await client.ping())
                 answered = time.monotonic()
-            except Exception as error:  # noqa: BLE001  (whatever kept /ping from being answered)
+            except Exception as error:  # noqa: BLE001  (whatever kept /ping from a response)
                 if container.exited.done():
                     answered = time.monotonic()
                 elif time.monotonic() - answered > self._settings.unhealthy_seconds:

@@ -146,7 +146,7 @@ class _CallAtOnce:
         except InvokeError as failure:
             answer = error = failure
             fleet.failed(failure)
-        except Exception as fault:  # noqa: BLE001  (the caller must get an answer; the server logs it)
+        except Exception as fault:  # noqa: BLE001  (the caller must get a response; the server logs it)
             answer = fault
         fleet.request_ended()
         fleet.metrics.invocation(

@@ -73,7 +73,7 @@ ALREADY_LOADED = 409
 class ModelCache:
     """The models of one container."""
 
-    # these call the container, and raise ContainerGoneError or TimeoutError
+    # these send requests to the container, and raise ContainerGoneError or TimeoutError
     load: Callable[[CachedModel], Awaitable[Answer]]
     unload: Callable[[CachedModel], Awaitable[Answer]]
     store: ModelStore

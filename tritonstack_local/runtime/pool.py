@@ -127,13 +127,13 @@ class UpstreamConnection(asyncio.Protocol):
 
 # Triton's front end (libevhtp) binds a connection to one of its 8 threads when it accepts it, and a load or an unload
 # keeps that thread busy until it is done. Measured: connections that are opened one after the other all get the first
-# thread, and then no model answers while another one loads. Hence:
+# thread, and then no model responds while another one loads. Hence:
 #
 # - connections are opened several at once, which spreads them over the threads: as many as are worth while on this
 #   machine, and more while a load goes on, to get past its thread;
-# - a load or unload travels on a lane, and while it does, a connection takes requests only once it has answered a
-#   ``GET /ping``; from then on it is known to be apart from that lane, and is not asked again;
-# - a connection whose answer comes late shares the lane's thread and is closed.
+# - a load or unload travels on a lane, and while it does, a connection takes requests only once it has responded to a
+#   ``GET /ping``; from then on it counts as apart from that lane, and gets no further ping;
+# - a connection whose response is late shares the lane's thread and is closed.
 PING = b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n"
 PROBE_SECONDS = 400.0
 HEAD_START_SECONDS = 0.005
@@ -197,7 +197,7 @@ class ConnectionPool:
 
     def release(self, connection: UpstreamConnection) -> None:
         """Give a connection back, whole or closed."""
-        if connection.busy:  # its caller went away; an answer would meet the next request
+        if connection.busy:  # its caller went away; the next request would get its response
             connection.close()
         if connection.closed:
             self.forget(connection)
@@ -304,7 +304,7 @@ class ConnectionPool:
         """Send /ping over a connection; it is idle again after the response."""
         asked = frozenset(self._busy_lanes)
         self._probes.add(connection)
-        # The lane's request gets a head start, or a shared thread would answer the ping before it takes the load up.
+        # The load gets a head start: a shared thread would else respond to the ping before it takes up the load.
         asyncio.get_running_loop().call_later(HEAD_START_SECONDS, self._ping, connection, asked)
 
     def _ping(self, connection: UpstreamConnection, asked: frozenset[UpstreamConnection]) -> None:

@@ -14,7 +14,7 @@ class RuntimeSettings:
     """How one runtime works. Times are seconds, sizes are bytes."""
 
     port: int  # the loopback port of InvokeEndpoint
-    emulator_url: str  # where the other AWS APIs are
+    emulator_url: str  # of all AWS APIs but InvokeEndpoint
     keys: LocalKeys
     state: Path  # the folder of the fleets: unpacked models and Triton's logs
     iam: bool = True  # whether callers are checked, and fleets act with their Model's execution role

@@ -92,7 +92,7 @@ class Graph:
         shapes = arguments.shapes("--shapes")
         asked = {
             end: {**shapes, **arguments.shapes(f"--{end}Shapes")} for end in ("min", "opt", "max")
-        }  # one of the three stands for those that are missing, as in trtexec
+        }  # one of the three is taken for those that are missing, as in trtexec
         known = {**asked["max"], **asked["opt"], **asked["min"]}
         problems = [
             f"Cannot find input tensor with name {name!r} in the graph" for name in known if name not in self.inputs

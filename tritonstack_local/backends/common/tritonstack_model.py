@@ -143,7 +143,7 @@ class BatchingModel:
         return pb_utils.Tensor(name, np.ascontiguousarray(array))
 
 
-# --- Requests of one call become as few runs as their shapes allow, and the results are handed back apart ---
+# --- A batch of requests becomes as few runs as their shapes allow; each request gets its own results ---
 
 
 class RequestError(Exception):

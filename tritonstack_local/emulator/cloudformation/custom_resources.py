@@ -86,7 +86,7 @@ def _data(token: str, status: str) -> dict[str, Any]:
 # followed by a Delete when the stack rolls back.
 
 LONGEST_SECONDS = 3600
-LONGEST_ANSWER = 4096
+LONGEST_RESPONSE = 4096
 """Bytes (CloudFormation user guide, Custom resource response objects)."""
 _GUIDE = "CloudFormation user guide, Custom resource request objects"
 _BEGINS = {"Create": "CREATE_IN_PROGRESS", "Update": "UPDATE_IN_PROGRESS", "Delete": "DELETE_IN_PROGRESS"}
@@ -96,7 +96,7 @@ aws-solutions/aws-waf-security-automations quote it (template reference, AWS::Cl
 ServiceToken: "Updates are not supported")."""
 
 
-class Answered(threading.Event):
+class ResponseReceived(threading.Event):
     """Set by MiniStack when the response is there; wakes those that wait on the clock."""
 
     def set(self) -> None:
@@ -106,7 +106,7 @@ class Answered(threading.Event):
 
 
 @dataclass
-class Call:
+class CustomResourceRequest:
     """One request to a custom resource's function."""
 
     request_type: str
@@ -143,13 +143,13 @@ class Call:
         seconds = service_timeout(self.props)
         function = _function(self.props.get("ServiceToken"))
         self._log()
-        token, answered, deadline = new_uuid(), Answered(), clock.deadline(seconds)
-        cloudformation.pending_responses()[token] = {"event": answered, "result": None}
+        token, received, deadline = new_uuid(), ResponseReceived(), clock.deadline(seconds)
+        cloudformation.pending_responses()[token] = {"event": received, "result": None}
         try:
-            # CloudFormation calls the function asynchronously: Lambda tries twice more where it fails.
+            # CloudFormation invokes the function asynchronously: Lambda tries twice more where it fails.
             name, thread = function["config"]["FunctionName"], f"custom-resource-{self.logical_id}"
             spawn_background(service_events._deliver, name, function, self.event(token), thread_name=thread)
-            self._await(answered, deadline)
+            self._await(received, deadline)
             return self._outcome(cloudformation.pending_responses().get(token, {}).get("result") or {})
         finally:
             cloudformation.pending_responses().pop(token, None)
@@ -176,12 +176,12 @@ class Call:
             newest = cloudformation.stack_events()[self.stack_id][-1]
         newest["ResourceProperties"] = properties
 
-    def _await(self, answered: Answered, deadline: Deadline) -> None:
+    def _await(self, received: ResponseReceived, deadline: Deadline) -> None:
         def cancelled() -> bool:
             return self.request_type != "Delete" and cancel_requested(self.stack_name)
 
-        clock.wait_for(lambda: answered.is_set() or cancelled(), deadline)
-        if answered.is_set():
+        clock.wait_for(lambda: received.is_set() or cancelled(), deadline)
+        if received.is_set():
             return
         if cancelled():
             reason = str(CancelledError(creating=self.request_type == "Create"))
@@ -193,17 +193,17 @@ class Call:
             )
         raise self._failed(reason, None)
 
-    def _outcome(self, answer: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        named = answer.get("PhysicalResourceId")
-        if len(json.dumps(answer)) > LONGEST_ANSWER:
+    def _outcome(self, response: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        named = response.get("PhysicalResourceId")
+        if len(json.dumps(response)) > LONGEST_RESPONSE:
             raise self._failed("Response object is too long.", named)
-        if answer.get("Status") != "SUCCESS":
+        if response.get("Status") != "SUCCESS":
             reason = (
-                f"Received response status [{answer.get('Status')}] from custom resource. Message returned:"
-                f" {answer.get('Reason') or 'no reason'} (RequestId: {self.request_id})"
+                f"Received response status [{response.get('Status')}] from custom resource. Message returned:"
+                f" {response.get('Reason') or 'no reason'} (RequestId: {self.request_id})"
             )
             raise self._failed(reason, named)
-        return named or self.physical_id or self._made_up(), answer.get("Data") or {}
+        return named or self.physical_id or self._made_up(), response.get("Data") or {}
 
     def _failed(self, reason: str, physical_id: str | None) -> RuntimeError:
         """The rollback of a creation, which comes next, deletes what the function may have left."""
@@ -250,8 +250,8 @@ def install() -> None:
         await roll_back(stack_name, stack_id, stack, operation, reason_override)
 
     cloudformation.roll_back_operation.replace(roll_back_creation)
-    # MiniStack's parameters are the fields of ``Call``.
-    cloudformation.invoke_custom_resource.replace(lambda *given, **named: Call(*given, **named).run())
+    # MiniStack's parameters are the fields of ``CustomResourceRequest``.
+    cloudformation.invoke_custom_resource.replace(lambda *given, **named: CustomResourceRequest(*given, **named).run())
 
 
 def _function(service_token: Any) -> dict[str, Any]:

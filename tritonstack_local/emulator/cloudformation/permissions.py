@@ -112,7 +112,7 @@ def _role(name: str) -> Role:
 
 def _reason(kind: str, sentence: str) -> str:
     """The reason in the event. AWS's has a request id and a token besides; its service is spelled as its SDK does."""
-    if "calls" in type_data(kind):  # no handler of CloudFormation's registry: the message of the service stands alone
+    if "calls" in type_data(kind):  # no handler of CloudFormation's registry: the service's message alone
         service = kind.split("::")[1] if kind.startswith("AWS::CodeBuild") else "Lambda"
         return f"{sentence} (Service: AWS{service}; Status Code: 403; Error Code: AccessDeniedException)"
     service = kind.split("::")[1]

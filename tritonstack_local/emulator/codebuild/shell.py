@@ -20,7 +20,7 @@ _SECONDS = 5.0
 
 def end_processes(leaders: Iterable[int], *, mark: str) -> None:
     """SIGKILL to whatever a build started, as if its container were removed."""
-    _kill(_left(mark))  # before the leaders: whose parent is gone is nobody's descendant any more
+    _kill(_left(mark))  # before the leaders: a process whose parent is gone is no descendant any more
     for leader in leaders:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, signal.SIGKILL)

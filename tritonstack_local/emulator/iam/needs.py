@@ -189,7 +189,7 @@ def rules_of(service: str) -> dict[str, tuple[Rule, ...]]:
 class Term(NamedTuple):
     """A term, taken apart."""
 
-    paths: tuple[tuple[tuple[str, str | None], ...], ...]  # alternatives, of members and what stands in [] after them
+    paths: tuple[tuple[tuple[str, str | None], ...], ...]  # alternatives, of members and the text in [] after them
     transforms: tuple[str, ...]
     default: list[str]
 

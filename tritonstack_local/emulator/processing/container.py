@@ -50,7 +50,7 @@ class ProcessingJob(Record):
     created: float = field(default_factory=clock.now)
     modified: float = field(default_factory=clock.now)
     status: str = "InProgress"  # InProgress, Stopping, Completed, Failed or Stopped
-    stop_requested: bool = False  # somebody called StopProcessingJob
+    stop_requested: bool = False  # by StopProcessingJob
     started: float | None = None  # when the entrypoint was started, seconds since the epoch
     ended: float | None = None  # when the job came to its end
     exit_message: str | None = None  # the first KB of ``/opt/ml/output/message``

@@ -23,7 +23,7 @@ _SIZES = {"CANARY": "CanarySize", "LINEAR": "LinearStepSize"}
 class ShiftStep:
     """One shift of traffic."""
 
-    instances: int  # of the new fleet, that take calls from then on
+    instances: int  # of the new fleet, that receive requests from then on
     wait_seconds: float  # how long the alarms are watched before the next step, or before the old fleet ends
 
 
@@ -33,7 +33,7 @@ class Guardrails:
 
     count: int  # the instances of the new fleet's first variant, on which the steps are counted
     steps: tuple[ShiftStep, ...]  # in order; the last one turns every instance on
-    alarms: tuple[str, ...]  # names of CloudWatch alarms; one in ALARM takes the deployment back
+    alarms: tuple[str, ...]  # names of CloudWatch alarms; one in ALARM rolls the deployment back
     rolling: bool = False  # whether old instances end after each step
     limit_seconds: float | None = None  # MaximumExecutionTimeoutInSeconds: what takes longer is rolled back
 

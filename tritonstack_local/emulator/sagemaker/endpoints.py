@@ -34,7 +34,7 @@ def advance(record: EndpointRecord, deployment: Deployment, *, broken: str | Non
     if deployment.over_time:
         broken = broken or "The deployment took longer than its MaximumExecutionTimeoutInSeconds."
     if broken is not None and deployment.step is not None:
-        # Every call goes to the old fleet again, and the new one ends.
+        # Every request goes to the old fleet again, and the new one ends.
         logger.warning("%s: the deployment is rolled back: %s", record.name, broken)
         record.fail(f"{broken} The endpoint was rolled back to {record.config_name}.")
     elif deployment.baking and deployment.baked:
@@ -130,7 +130,7 @@ class Endpoints:
         check_weights([variant["DesiredWeight"] for variant in variants], "UpdateEndpoint")
         wanted = request.get("DeploymentConfig")
         read = guardrails(wanted, counts=[variant["DesiredInstanceCount"] for variant in variants])
-        # A first fleet takes every call, and where the config stays there is no second one: nothing is shifted.
+        # A first fleet receives every request, and where the config stays there is no second one: nothing is shifted.
         shifts = status == "Updating" and config.name != record.config_name
         if shifts and read is not None:
             check_same_variants(read, before=record.variants, after=variants)

@@ -38,8 +38,8 @@ class SageMakerState:
         self.processing_jobs: Records[ProcessingJob] = Records(PROCESSING_JOB)
         self.tags: dict[str, dict[str, str]] = {}
         own_tags.append(self.tags.get)  # for conditions on aws:ResourceTag
-        # Application Auto Scaling's answers, once it is there: the variants of an endpoint that are scalable targets,
-        # and to forget those of an endpoint that is deleted.
+        # Set by Application Auto Scaling: the variants of an endpoint that are scalable targets, and how
+        # to forget those of an endpoint that is deleted.
         self.scaled_variants: Callable[[str], frozenset[str]] = lambda _endpoint: frozenset()
         self.forget_scaled: Callable[[str], None] = lambda _endpoint: None
 
