@@ -266,7 +266,7 @@ def prepare_model_data(
 
     Every ``config.pbtxt`` has its instances on the CPU afterwards, and names an execution environment only where there
     is one for that Python: the archive's own, or the environment with torch, which stands in. The rest of each file
-    says the same as before. Idempotent.
+    stays the same. Idempotent.
 
     Raises ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
 

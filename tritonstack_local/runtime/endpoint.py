@@ -250,7 +250,7 @@ class RunningEndpoint:
             self._retire(old)
 
     async def _settle(self, config_name: str) -> None:
-        """What was started either serves by now, serves from now on (nothing was asked to report), or is stopped."""
+        """What was started either serves by now, serves from now on (no report was due), or is stopped."""
         started = self.starting
         if started is None:
             return

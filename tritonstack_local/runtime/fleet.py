@@ -399,7 +399,7 @@ class RunningFleet:
     async def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
         """End the container and delete its files. Requests still in flight end with an error.
 
-        Triton's own end takes seconds: it asks its models again and again whether they are idle. ``grace_seconds`` 0
+        Triton's own end takes seconds: it polls its models until they are idle. ``grace_seconds`` 0
         kills it at once.
         """
         self.state = FleetState.STOPPED

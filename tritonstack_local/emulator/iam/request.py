@@ -1,7 +1,7 @@
 """HTTP requests to the local AWS, read back as botocore's operations and their parameters.
 
 Protocols: AWS JSON (``X-Amz-Target``), query and EC2 (forms), REST-JSON and REST-XML. The service is that of the
-signature's credential scope; botocore's models say where in a request the members of its parameters stand.
+signature's credential scope; botocore's models have the places of parameters in a request.
 """
 
 from __future__ import annotations

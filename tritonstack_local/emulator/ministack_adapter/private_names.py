@@ -1,4 +1,4 @@
-"""Declarations of names of MiniStack, and how the installed one differs from what they say."""
+"""Declarations of names of MiniStack, and the differences of the installed one."""
 
 from __future__ import annotations
 
