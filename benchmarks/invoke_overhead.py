@@ -24,7 +24,7 @@ from benchmarks.scenarios.served import TIMEOUT_SECONDS, Served, Way, served
 from tritonstack.client.body import Body
 from tritonstack.client.errors import InvokeTarget
 from tritonstack.client.model_client import ModelClient
-from tritonstack.client.releases import Release
+from tritonstack.client.releases import ModelRelease
 from tritonstack.naming import endpoint_name
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.bench.http_caller import HttpCaller, SignedRequests, http_caller
@@ -109,7 +109,7 @@ def figures(direct: Loads, through: Loads, unchecked: Loads) -> list[Figure]:
 
 
 @contextmanager
-def direct_container(aws: LocalAws) -> Iterator[tuple[Served, Release]]:
+def direct_container(aws: LocalAws) -> Iterator[tuple[Served, ModelRelease]]:
     """A container like the deployed endpoint's, with the model's current archive loaded."""
     release = current_release(aws)
     name = endpoint_name(environment=ENVIRONMENT, endpoint=ENDPOINT)
@@ -128,6 +128,6 @@ def direct_container(aws: LocalAws) -> Iterator[tuple[Served, Release]]:
             yield container, release
 
 
-def current_release(aws: LocalAws) -> Release:
+def current_release(aws: LocalAws) -> ModelRelease:
     """The model's current release."""
     return ModelClient(environment=ENVIRONMENT, session=aws.session()).resolve(f"{ENDPOINT}/{MODEL}")

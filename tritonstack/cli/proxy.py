@@ -15,7 +15,7 @@ from tritonstack.errors import InputError, Problem
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
     from collections.abc import Sequence
 
-    from tritonstack.client.releases import Release
+    from tritonstack.client.releases import ModelRelease
 
 PORT = 8000
 """Triton's own HTTP port, which its clients call by themselves."""
@@ -63,13 +63,13 @@ def command(*, environment: str, port: int, concurrency: int, local: bool) -> No
         raise InputError([Problem(field="--port", found=found, allowed="a free port", advice=advice)]) from error
 
 
-def _releases(client: Any, environment: str, session: Any) -> Sequence[Release]:
+def _releases(client: Any, environment: str, session: Any) -> Sequence[ModelRelease]:
     """What is served; empty where this caller may not list it. Raises InputError or ReleaseLookupError."""
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
     from tritonstack.proxy.errors import is_denied  # noqa: PLC0415
 
     try:
-        releases: Sequence[Release] = client.releases()
+        releases: Sequence[ModelRelease] = client.releases()
     except ReleaseLookupError as error:
         if is_denied(error):
             echo(f"{error}\nModels are reached by endpoint/model.", err=True)
@@ -86,7 +86,7 @@ def _releases(client: Any, environment: str, session: Any) -> Sequence[Release]:
     return releases
 
 
-def _announce(environment: str, port: int, releases: Sequence[Release]) -> None:
+def _announce(environment: str, port: int, releases: Sequence[ModelRelease]) -> None:
     """Print address, environment and an example request."""
     url = f"127.0.0.1:{port}"
     endpoints = sorted({release.endpoint for release in releases})

@@ -28,7 +28,7 @@ from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.cli.session import require_account, session_of
 from tritonstack.client.errors import UnknownModelError
 from tritonstack.client.model_client import ModelClient
-from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
+from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ModelRelease, ReleaseRecords
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing
 from tritonstack.models.bucket import ArtifactBucket, Place
@@ -120,7 +120,7 @@ def releases_report(settings: Environment, session: Session, model: str | None) 
     return ReleasesReport(environment=environment, endpoints=tuple(reports))
 
 
-def _chosen(model: str, records: ReleaseRecords, bucket: ArtifactBucket, *, environment: str) -> Release:
+def _chosen(model: str, records: ReleaseRecords, bucket: ArtifactBucket, *, environment: str) -> ModelRelease:
     """The release that a name means. Raises :class:`InputError`; of a removed model with the archives that are left."""
     reference = ModelReference.parse(model)
     try:

@@ -25,7 +25,7 @@ from tritonstack.client.errors import (
 from tritonstack.client.manifest import TensorSpec, TensorTable
 from tritonstack.client.model_client import Answer, ModelClient
 from tritonstack.client.postprocessing import Classes, Embedding, Label, Meaning, Text
-from tritonstack.client.releases import Release
+from tritonstack.client.releases import ModelRelease
 
 __all__ = [
     "AmbiguousModelError",
@@ -41,8 +41,8 @@ __all__ = [
     "ModelClient",
     "ModelFailedError",
     "ModelNotReadyError",
+    "ModelRelease",
     "PayloadFormat",
-    "Release",
     "ReleaseLookupError",
     "RequestRefusedError",
     "TensorSpec",

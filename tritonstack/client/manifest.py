@@ -19,7 +19,7 @@ from tritonstack.adapters import Adapters, Answers
 from tritonstack.aws_session import code_of
 from tritonstack.client.body import Array
 from tritonstack.client.errors import ClientFileError
-from tritonstack.client.releases import Release
+from tritonstack.client.releases import ModelRelease
 from tritonstack.errors import Problem
 from tritonstack.foreign_text import parse_json
 from tritonstack.naming import artifact_parameter, manifests_prefix
@@ -210,19 +210,19 @@ class ManifestReader:
         self._environment = environment
         self._ssm = ssm
         self._s3 = s3
-        self._kept: dict[Release, tuple[Mapping[str, Any], TensorTable]] = {}
+        self._kept: dict[ModelRelease, tuple[Mapping[str, Any], TensorTable]] = {}
 
-    def manifest(self, release: Release) -> Mapping[str, Any] | None:
+    def manifest(self, release: ModelRelease) -> Mapping[str, Any] | None:
         """The manifest of an archive as JSON reads it, or None where it cannot be read; the reason is logged."""
         found = self._found(release)
         return None if found is None else found[0]
 
-    def table(self, release: Release) -> TensorTable | None:
+    def table(self, release: ModelRelease) -> TensorTable | None:
         """The tensor table of an archive, or None where its manifest cannot be read, or is none."""
         found = self._found(release)
         return None if found is None else found[1]
 
-    def _found(self, release: Release) -> tuple[Mapping[str, Any], TensorTable] | None:
+    def _found(self, release: ModelRelease) -> tuple[Mapping[str, Any], TensorTable] | None:
         if release not in self._kept:
             try:
                 manifest, bucket, folder = self._read(release)
@@ -232,7 +232,7 @@ class ManifestReader:
                 return None
         return self._kept[release]
 
-    def _read(self, release: Release) -> tuple[Any, str, str]:
+    def _read(self, release: ModelRelease) -> tuple[Any, str, str]:
         """The manifest, its bucket, and the prefix of its client files. Raises _UNREADABLE."""
         name = artifact_parameter(environment=self._environment, value="bucket-name")
         bucket = self._ssm().get_parameter(Name=name)["Parameter"]["Value"]

@@ -19,7 +19,7 @@ from tritonstack.client.inputs import Image, Text, adapted_inputs, requested_out
 from tritonstack.client.invocation import RETRY_SECONDS, Clock, OnWait, RawAnswer, call_endpoint
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
 from tritonstack.client.postprocessing import Meaning, meanings
-from tritonstack.client.releases import ModelReference, Release, ReleaseRecords
+from tritonstack.client.releases import ModelReference, ModelRelease, ReleaseRecords
 from tritonstack.naming import endpoint_name
 
 
@@ -216,7 +216,7 @@ class ModelClient:
         """
         return self._manifests.manifest(self.resolve(name))
 
-    def resolve(self, name: str) -> Release:
+    def resolve(self, name: str) -> ModelRelease:
         """The current archive of a model. Raises what :meth:`invoke` raises for its name."""
         return self._records.resolve(ModelReference.parse(name))
 
@@ -224,7 +224,7 @@ class ModelClient:
         """How InvokeEndpoint names a model. Raises what :meth:`invoke` raises for its name."""
         return self._target(ModelReference.parse(name))
 
-    def releases(self) -> tuple[Release, ...]:
+    def releases(self) -> tuple[ModelRelease, ...]:
         """Every current release of the environment. Raises ReleaseLookupError."""
         return self._records.all()
 

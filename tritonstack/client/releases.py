@@ -109,7 +109,7 @@ class ModelReference:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Release:
+class ModelRelease:
     """A model's archive behind an endpoint (the endpoint's own name, without its environment)."""
 
     endpoint: str
@@ -148,7 +148,7 @@ class ReleaseRecords:
         self._said: set[str] = set()  # models of which it was logged that another endpoint has them, too
         self._lock = threading.Lock()
 
-    def resolve(self, reference: ModelReference, *, loaded_since: float = float("-inf")) -> Release:
+    def resolve(self, reference: ModelReference, *, loaded_since: float = float("-inf")) -> ModelRelease:
         """The archive that ``reference`` names, from records read at ``loaded_since`` (monotonic seconds) or later.
 
         A name without an endpoint keeps its endpoint as long as that has the model: a second endpoint with a model of
@@ -166,17 +166,17 @@ class ReleaseRecords:
             digest = self._one.get(
                 (endpoint, model), lambda: self._read_one(endpoint, model), loaded_since=loaded_since
             )
-        return Release(endpoint=endpoint, model=model, digest=digest)
+        return ModelRelease(endpoint=endpoint, model=model, digest=digest)
 
-    def all(self, *, loaded_since: float = float("-inf")) -> tuple[Release, ...]:
+    def all(self, *, loaded_since: float = float("-inf")) -> tuple[ModelRelease, ...]:
         """Every current release of the environment, by endpoint and model.
 
         Raises ReleaseLookupError where the records cannot be read.
         """
         records = self._all.get("", self._read_all, loaded_since=loaded_since)
-        return tuple(Release(endpoint=e, model=m, digest=digest) for (e, m), digest in sorted(records.items()))
+        return tuple(ModelRelease(endpoint=e, model=m, digest=digest) for (e, m), digest in sorted(records.items()))
 
-    def _search(self, model: str, loaded_since: float) -> Release:
+    def _search(self, model: str, loaded_since: float) -> ModelRelease:
         releases = self.all(loaded_since=loaded_since)
         found = [release for release in releases if release.model == model]
         if not found:
@@ -192,7 +192,7 @@ class ReleaseRecords:
             self._said.discard(model)
         return found[0]
 
-    def _as_before(self, model: str, found: Sequence[Release]) -> Release:
+    def _as_before(self, model: str, found: Sequence[ModelRelease]) -> ModelRelease:
         """Of several endpoints' releases that of the one which had the model before the others."""
         candidates = ", ".join(f"{release.endpoint}/{release.model}" for release in found)
         many = f"{model!r}, which {len(found)} endpoints of environment {self._environment!r} serve"

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import naming
 from tritonstack.aws_session import Session, code_of
-from tritonstack.client.releases import Release
+from tritonstack.client.releases import ModelRelease
 from tritonstack.errors import WorkFailedError
 from tritonstack.foreign_text import parse_json
 from tritonstack.naming import Platform, release_parameter
@@ -67,11 +67,11 @@ def read_record(session: Session, *, environment: str, endpoint: str, model: str
     return _read(session.client("ssm"), environment=environment, endpoint=endpoint, model=model)
 
 
-def read_records(session: Session, *, environment: str, releases: Iterable[Release]) -> tuple[Record, ...]:
+def read_records(session: Session, *, environment: str, releases: Iterable[ModelRelease]) -> tuple[Record, ...]:
     """The records of these models, several at once, in their order. Raises :class:`WorkFailedError` as above."""
     ssm = session.client("ssm")
 
-    def read(release: Release) -> Record:
+    def read(release: ModelRelease) -> Record:
         return _read(ssm, environment=environment, endpoint=release.endpoint, model=release.model)
 
     with ThreadPoolExecutor(READERS) as pool:

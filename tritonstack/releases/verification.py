@@ -14,7 +14,7 @@ from tritonstack import aws_names
 from tritonstack.aws_session import DENIED_CODES, Session, code_of, credentials_ended
 from tritonstack.client.manifest import read_table
 from tritonstack.client.model_client import Answer, ModelClient
-from tritonstack.client.releases import Release
+from tritonstack.client.releases import ModelRelease
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import Manifest
@@ -129,7 +129,7 @@ class Verifier:
         self._bucket = ArtifactBucket(environment=environment, session=session)
 
     def endpoint(
-        self, endpoint: str, releases: tuple[Release, ...], *, say: Callable[[str], None] = lambda _text: None
+        self, endpoint: str, releases: tuple[ModelRelease, ...], *, say: Callable[[str], None] = lambda _text: None
     ) -> VerifiedEndpoint:
         """Check one endpoint, and call each of these models of it. Raises WorkFailedError where AWS refuses a call.
 
@@ -155,7 +155,7 @@ class Verifier:
             loads=load_times(self._session, endpoint_name=name, variants=variants) if deployed.multi_model else None,
         )
 
-    def model(self, release: Release, deployed: DeployedSet) -> VerifiedModel:
+    def model(self, release: ModelRelease, deployed: DeployedSet) -> VerifiedModel:
         """Look for a record's archive and call it with its sample request."""
         try:
             manifest, folder = self._manifest(release, deployed)
@@ -170,7 +170,7 @@ class Verifier:
             model=release.model, digest=release.digest, difference=difference, milliseconds=answer.total_milliseconds
         )
 
-    def ask(self, release: Release, deployed: DeployedSet, *, sample_of: Release | None = None) -> Answer:
+    def ask(self, release: ModelRelease, deployed: DeployedSet, *, sample_of: ModelRelease | None = None) -> Answer:
         """Call a release's archive with its own sample request, or with that of ``sample_of``.
 
         Raises:
@@ -178,7 +178,7 @@ class Verifier:
         """
         return self._invoke(release, deployed, *self._manifest(sample_of or release, deployed))
 
-    def _manifest(self, release: Release, deployed: DeployedSet) -> tuple[Manifest, str]:
+    def _manifest(self, release: ModelRelease, deployed: DeployedSet) -> tuple[Manifest, str]:
         """The manifest of a release whose archive is there, and the folder of its client files."""
         place = Place(endpoint=release.endpoint, platform=deployed.platform)
         archive, key = place.archive(release.archive), place.manifest(release.archive)
@@ -193,7 +193,7 @@ class Verifier:
             raise WorkFailedError(f"s3://{self._bucket.name}/{key} is no manifest of this version: {error}") from error
         return manifest, place.client_folder(release.archive)
 
-    def _invoke(self, release: Release, deployed: DeployedSet, manifest: Manifest, folder: str) -> Answer:
+    def _invoke(self, release: ModelRelease, deployed: DeployedSet, manifest: Manifest, folder: str) -> Answer:
         """The response to the sample request of a manifest, whose client files lie in ``folder``."""
         table = read_table(json.loads(manifest.to_json()), bucket=self._bucket.name, folder=folder)
         adapter = manifest.adapters.of(manifest.sample.adapter) if manifest.sample.adapter else None

@@ -13,7 +13,7 @@ from tritonstack.client.body import Array, Body, encode
 from tritonstack.client.errors import InvokeTarget
 from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs
 from tritonstack.client.model_client import ModelClient
-from tritonstack.client.releases import Release
+from tritonstack.client.releases import ModelRelease
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.recipe import Recipe, read_recipe
@@ -25,7 +25,7 @@ class BenchTarget:
     """One model behind an endpoint; of the endpoint None where this caller may not ask SageMaker."""
 
     name: str  # as the person named it
-    release: Release  # its current archive
+    release: ModelRelease  # its current archive
     call: InvokeTarget  # how InvokeEndpoint names it
     variant: str | None = None
     instance_type: str | None = None

@@ -19,7 +19,7 @@ from tritonstack.cli.progress import ShownStep, Steps, ended_by_signals
 from tritonstack.client import ModelClient
 from tritonstack.client.errors import InvokeError
 from tritonstack.client.model_client import Answer
-from tritonstack.client.releases import Release
+from tritonstack.client.releases import ModelRelease
 from tritonstack.config import EndpointSettings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
 from tritonstack.models.bucket import ArtifactBucket, Place
@@ -267,7 +267,7 @@ class Work:
             client = ModelClient(environment=self.environment, session=session)
             verifier = Verifier(self.environment, session=session, client=client)
             step.say("invoking it")
-            new = Release(endpoint=endpoint.name, model=source.name, digest=digest)
+            new = ModelRelease(endpoint=endpoint.name, model=source.name, digest=digest)
             before = _answer_before(verifier, new, record.digest, deployed)
             answer = _answer_now(verifier, new, deployed, name=endpoint.sagemaker_name(self.environment))
             platform = str(deployed.platform)
@@ -298,7 +298,7 @@ class Work:
         return built.manifest
 
 
-def _answer_before(verifier: Verifier, new: Release, digest: str | None, deployed: DeployedSet) -> Outputs | str:
+def _answer_before(verifier: Verifier, new: ModelRelease, digest: str | None, deployed: DeployedSet) -> Outputs | str:
     """Response of the release before to the new one's sample request, or the reason why there is none."""
     if digest in (None, new.digest):
         return "nothing was released before"
@@ -308,7 +308,7 @@ def _answer_before(verifier: Verifier, new: Release, digest: str | None, deploye
         return " ".join((str(error) if isinstance(error, OUTCOMES) else repr(error)).split())
 
 
-def _answer_now(verifier: Verifier, new: Release, deployed: DeployedSet, *, name: str) -> Answer:
+def _answer_now(verifier: Verifier, new: ModelRelease, deployed: DeployedSet, *, name: str) -> Answer:
     """Response of a release to its sample request. Raises :class:`WorkFailedError` where there is none."""
     try:
         return verifier.ask(new, deployed)

@@ -22,7 +22,7 @@ from tritonstack.errors import WorkFailedError
 MULTI_MODEL_REPOSITORY = "/tmp/sagemaker"  # noqa: S108  the script's own fixed name
 SINGLE_MODEL_REPOSITORY = "/opt/ml/model/"
 INFERENCE_TYPES = ("infer", "generate", "generate_stream")
-Release = tuple[int, int]
+ReleaseVersion = tuple[int, int]
 
 _FLAGS = (
     ("SAGEMAKER_BIND_TO_PORT", "--sagemaker-port={}"),
@@ -93,7 +93,7 @@ def serve_command(
     return ServeCommand(argv=(*fixed, repository, *" ".join(arguments).split()), env=known, notes=tuple(notes))
 
 
-def parse_release(text: str | None) -> Release | None:
+def parse_release(text: str | None) -> ReleaseVersion | None:
     """``24.09`` as numbers that compare; None is the newest."""
     if text is None:
         return None
@@ -149,7 +149,7 @@ def _forget_newer(variables: Mapping[str, str], *, release: str | None, notes: l
     return known
 
 
-def _flags(known: Mapping[str, str], *, release: Release | None) -> list[str]:
+def _flags(known: Mapping[str, str], *, release: ReleaseVersion | None) -> list[str]:
     """The flags that are one variable each, defaults included."""
 
     def at_least(*first: int) -> bool:

@@ -26,7 +26,7 @@ from tests.client.fakes import (
 )
 from tests.tritonstack_capacity.bench.test_settings import SETTINGS
 from tritonstack.client.errors import InvokeTarget
-from tritonstack.client.releases import Release
+from tritonstack.client.releases import ModelRelease
 from tritonstack_capacity.bench.document import ResultPart
 from tritonstack_capacity.bench.load import Users
 from tritonstack_capacity.bench.measuring import StabilityRule, Timing
@@ -133,7 +133,7 @@ def world(*, mode: str = "multi-model", models: tuple[str, ...] = ("bert",)) -> 
 
 def subject(**changes: Any) -> Subject:
     """The model ``bert`` of the world's endpoint."""
-    release = Release(endpoint="bert", model="bert", digest=DIGEST)
+    release = ModelRelease(endpoint="bert", model="bert", digest=DIGEST)
     given = Subject(
         configuration="plain",
         target=BenchTarget(
