@@ -270,7 +270,7 @@ def load_test_parameter(*, environment: str, value: str) -> str:
 
 
 def load_test_prefix(*, test: str = "") -> str:
-    """Where a load test's plan, payloads and results lie, with a trailing slash; "": where all lie."""
+    """Prefix of a load test's settings, payloads and results, with a trailing slash; "": where all lie."""
     return f"load-tests/{test}/" if test else "load-tests/"
 
 

@@ -6,9 +6,9 @@ Two callers:
 * EventBridge, when an execution of the state machine has not succeeded (ABORTED, TIMED_OUT, FAILED): a cancelled
   execution runs no further state, so that only this event stops its jobs and removes what it made.
 
-A test is described by its plan, ``load-tests/<id>/plan.json`` in the environment's bucket, which ``tritonstack
-capacity bench --cloud`` wrote: the requests to SageMaker, and the results' document without its figures. Names of jobs
-and model packages follow from the test's id, so that every step may be repeated.
+A test is described by its settings, ``load-tests/<id>/settings.json`` in the environment's bucket, which
+``tritonstack capacity bench --cloud`` wrote: the requests to SageMaker, and the results' document without its figures.
+Names of jobs and model packages follow from the test's id, so that every step may be repeated.
 
 Variables: ``ARTIFACT_BUCKET``, ``JOB_ROLE`` (the role of the jobs) and ``NAMES`` (prefix of the names of jobs, packages
 and all that jobs make).
@@ -21,7 +21,7 @@ from typing import Any
 
 from ..shared.clients import Aws
 from . import steps
-from .plan import Place
+from .objects import Place
 
 
 def handler(event: dict[str, Any], context: Any) -> Any:

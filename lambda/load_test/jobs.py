@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from ..shared.clients import Aws, unless_missing
-from .plan import jobs_of
+from .objects import jobs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .plan import Plan
+    from .objects import Settings
 
 FINAL = frozenset({"COMPLETED", "FAILED", "STOPPED", "DELETED"})
 """The statuses that a job ends in (API reference: DescribeInferenceRecommendationsJob, ``Status``)."""
@@ -61,33 +61,33 @@ def stop(name: str, aws: Aws) -> bool:
     return True
 
 
-def register(plan: Plan, aws: Aws) -> None:
+def register(settings: Settings, aws: Aws) -> None:
     """Make the group and the packages that do not exist yet."""
-    group = plan["group"]
+    group = settings["group"]
     if not _has_group(group, aws):
         aws.sagemaker.create_model_package_group(
             ModelPackageGroupName=group, ModelPackageGroupDescription="Of one load test; goes with it"
         )
-    found = registered(plan, aws)
-    for name, request in plan["packages"].items():
+    found = registered(settings, aws)
+    for name, request in settings["packages"].items():
         if name not in found:
             aws.sagemaker.create_model_package(
                 **request, ModelPackageGroupName=group, CustomerMetadataProperties={CONFIGURATION: name}
             )
 
 
-def registered(plan: Plan, aws: Aws) -> dict[str, str]:
+def registered(settings: Settings, aws: Aws) -> dict[str, str]:
     """Configuration → ARN of its package."""
     found: dict[str, str] = {}
-    for arn in _arns(plan["group"], aws):
+    for arn in _arns(settings["group"], aws):
         described = aws.sagemaker.describe_model_package(ModelPackageName=arn)
         found[described["CustomerMetadataProperties"][CONFIGURATION]] = arn
     return found
 
 
-def remove_packages(plan: Plan, aws: Aws) -> list[str]:
+def remove_packages(settings: Settings, aws: Aws) -> list[str]:
     """Remove packages and group. Returns their ARNs and its name."""
-    group = plan["group"]
+    group = settings["group"]
     if not _has_group(group, aws):
         return []
     sagemaker: Any = aws.sagemaker
@@ -105,8 +105,8 @@ def _arns(group: str, aws: Aws) -> list[str]:
     return [str(one["ModelPackageArn"]) for page in pages for one in page["ModelPackageSummaryList"]]
 
 
-def remove_leftovers(plan: Plan, aws: Aws) -> list[str]:
-    """Delete what the jobs of a plan left, once none runs. Returns ``Endpoint <name>`` and so on.
+def remove_leftovers(settings: Settings, aws: Aws) -> list[str]:
+    """Delete what the jobs of a test left, once none runs. Returns ``Endpoint <name>`` and so on.
 
     Names of what a job makes begin with the job's, cut to forty characters (API reference:
     CreateInferenceRecommendationsJob, ``JobName``); a job's name is shorter than that. Inference Recommender removes
@@ -115,7 +115,7 @@ def remove_leftovers(plan: Plan, aws: Aws) -> list[str]:
     removed = []
     sagemaker: Any = aws.sagemaker
     for noun, listing, deletion in KINDS:
-        for job in jobs_of(plan):
+        for job in jobs_of(settings):
             for name in list(_names(noun, listing, job, aws)):
                 if unless_missing(getattr(sagemaker, deletion), **{f"{noun}Name": name}) is not None:
                     removed.append(f"{noun} {name}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_cloudwatch.client import CloudWatchClient
 
-    from .plan import Plan
+    from .objects import Settings
 
     Described = Mapping[str, Mapping[str, Any] | None]
 
@@ -39,14 +39,14 @@ PERCENTILES = ("p50", "p95", "p99")
 MINUTE = 60
 
 
-def gathered(plan: Plan, described: Described, aws: Aws, *, complete: bool) -> tuple[dict[str, Any], list[str]]:
+def gathered(settings: Settings, described: Described, aws: Aws, *, complete: bool) -> tuple[dict[str, Any], list[str]]:
     """The document, and the failures, a sentence a job."""
     results: list[dict[str, Any]] = []
     failed: list[str] = []
-    for job in plan["jobs"]:
+    for job in settings["jobs"]:
         description = described[job["name"]]
         found = list((description or {}).get("InferenceRecommendations") or ())
-        skeleton = plan["results"][job["configuration"]]
+        skeleton = settings["results"][job["configuration"]]
         ended_by = _ended_by(description)
         if not found:
             failed.append(f"{job['name']} ({configuration(job)} on {job['instance_type'] or 'any'}): {ended_by}")
@@ -56,7 +56,7 @@ def gathered(plan: Plan, described: Described, aws: Aws, *, complete: bool) -> t
         for recommendation in found:
             results.append(_result(skeleton, job, recommendation, aws, ended_by=ended_by))
     ended = datetime.now(UTC).isoformat(timespec="seconds")
-    return {**plan["document"], "complete": complete, "ended": ended, "results": results}, failed
+    return {**settings["document"], "complete": complete, "ended": ended, "results": results}, failed
 
 
 def configuration(job: Mapping[str, Any]) -> str:
@@ -65,13 +65,13 @@ def configuration(job: Mapping[str, Any]) -> str:
     return f"{name} (default job)" if job["job_type"] == "Default" else name
 
 
-def table(plan: Plan, described: Described) -> str:
+def table(settings: Settings, described: Described) -> str:
     """The table, a line for each recommendation with figures. An unknown price is left out, never zero."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     written: set[tuple[str, str]] = set()
-    for job in plan["jobs"]:
+    for job in settings["jobs"]:
         for each in (described[job["name"]] or {}).get("InferenceRecommendations") or ():
             row = _row(job, each)
             place = (str(row["configuration_name"]), str(row["instance_type"]))

@@ -7,14 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from . import jobs
-from .plan import MadeTooLateError, close, exists, find_plan, jobs_of, making, read_plan, write
+from .objects import MadeTooLateError, close, exists, find_settings, jobs_of, making, read_settings, write
 from .results import gathered, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..shared.clients import Aws
-    from .plan import Place, Plan
+    from .objects import Place, Settings
 
 RESULTS, TABLE, CLEANED = "results.json", "measurements.csv", "cleaned.json"
 RESERVE_SECONDS = 90.0
@@ -24,18 +24,18 @@ LOOK_SECONDS = 5.0
 
 def register(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:
     """Make a model package of each configuration, in a group of the test's own. Returns the jobs."""
-    plan = read_plan(aws, place, event["id"])
+    settings = read_settings(aws, place, event["id"])
     with making(aws, place, event["id"]):
-        jobs.register(plan, aws)
-    return {"id": event["id"], "poll_seconds": plan["poll_seconds"], "jobs": jobs_of(plan)}
+        jobs.register(settings, aws)
+    return {"id": event["id"], "poll_seconds": settings["poll_seconds"], "jobs": jobs_of(settings)}
 
 
 def start(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:
     """Start one job."""
-    plan = read_plan(aws, place, event["id"])
-    job = next(job for job in plan["jobs"] if job["name"] == event["job"])
+    settings = read_settings(aws, place, event["id"])
+    job = next(job for job in settings["jobs"] if job["name"] == event["job"])
     with making(aws, place, event["id"]):
-        package = jobs.registered(plan, aws)[job["configuration"]]
+        package = jobs.registered(settings, aws)[job["configuration"]]
         jobs.start(job, package=package, role=place.job_role, aws=aws)
     return _status(event, "running")
 
@@ -49,8 +49,8 @@ def look(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:  #
 
 def gather(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:
     """Write the results of the jobs, as JSON and CSV. Returns how many of them failed, and why."""
-    plan = read_plan(aws, place, event["id"])
-    failed = _gather(event["id"], plan, aws, place, complete=True)
+    settings = read_settings(aws, place, event["id"])
+    failed = _gather(event["id"], settings, aws, place, complete=True)
     return {"id": event["id"], "failed": len(failed), "reason": "; ".join(failed)[:2000]}
 
 
@@ -93,31 +93,31 @@ def clean_up(event: Mapping[str, Any], aws: Aws, place: Place, *, seconds: float
         TimeoutError: a job has not ended in time; the caller repeats the step.
     """
     test, until = event["id"], time.monotonic() + seconds
-    plan = find_plan(aws, place, test)
-    if plan is None:
+    settings = find_settings(aws, place, test)
+    if settings is None:
         return {"id": test, "stopped": [], "removed": []}
     why = str(event.get("why", ""))
     try:
         close(aws, place, test, why=why)
     finally:
-        stopped = [name for name in jobs_of(plan) if jobs.stop(name, aws)]
-        _await_end(jobs_of(plan), aws, until=until)
+        stopped = [name for name in jobs_of(settings) if jobs.stop(name, aws)]
+        _await_end(jobs_of(settings), aws, until=until)
         try:
             if not exists(aws, place, test, RESULTS):
-                _gather(test, plan, aws, place, complete=False)
+                _gather(test, settings, aws, place, complete=False)
         finally:
-            removed = [*jobs.remove_leftovers(plan, aws), *jobs.remove_packages(plan, aws)]
+            removed = [*jobs.remove_leftovers(settings, aws), *jobs.remove_packages(settings, aws)]
             done = {"id": test, "stopped": stopped, "removed": removed}
             if stopped or removed or not exists(aws, place, test, CLEANED):
                 write(aws, place, test, CLEANED, json.dumps({**done, "why": why}, indent=1))
     return done
 
 
-def _gather(test: str, plan: Plan, aws: Aws, place: Place, *, complete: bool) -> list[str]:
+def _gather(test: str, settings: Settings, aws: Aws, place: Place, *, complete: bool) -> list[str]:
     """Write the results. Returns the failures, a sentence a job."""
-    described = {name: jobs.describe(name, aws) for name in jobs_of(plan)}
-    document, failed = gathered(plan, described, aws, complete=complete)
-    write(aws, place, test, TABLE, table(plan, described))
+    described = {name: jobs.describe(name, aws) for name in jobs_of(settings)}
+    document, failed = gathered(settings, described, aws, complete=complete)
+    write(aws, place, test, TABLE, table(settings, described))
     write(aws, place, test, RESULTS, json.dumps(document, indent=1))  # last: it marks that the table exists
     return failed
 

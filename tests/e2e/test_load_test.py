@@ -141,7 +141,7 @@ def test_a_single_model_endpoint_is_tested_by_the_state_machine_gated_and_nothin
     assert row.configuration == "fits (constructed)"
     assert row.invocations_per_minute == round(result.points[0].per_minute.mean)
     assert row.usd_per_hour is not None
-    assert {"plan.json", "payloads/fits.tar.gz", "results.json", "measurements.csv"} <= loads.objects(test)
+    assert {"settings.json", "payloads/fits.tar.gz", "results.json", "measurements.csv"} <= loads.objects(test)
     file = loads.project.root / "environments/loads.yaml"
     text = file.read_text()
     for p95, code in ((1000, 0), (1, 1)):

@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from tests.tritonstack_capacity.bench.test_cloud_plan import configuration, plan
+from tests.tritonstack_capacity.bench.test_cloud_settings import configuration, settings_of
 from tritonstack_capacity.bench.document import BenchDocument
 from tritonstack_capacity.sizing.measurements import read_measurements
 
@@ -47,7 +47,7 @@ def recommendation(*, instance_type: str = "ml.g4dn.xlarge", count: int = 1, **m
 
 def gathered(*answers: dict[str, Any] | None, **settings: Any) -> tuple[BenchDocument, list[str], str, CloudWatch]:
     """Document, what failed, and table, of one configuration's jobs and what SageMaker says of each."""
-    made = plan(configuration("fast"), **settings)
+    made = settings_of(configuration("fast"), **settings)
     described = dict(zip([job["name"] for job in made["jobs"]], answers, strict=True))
     watch = CloudWatch()
     document, failed = results.gathered(made, described, clients.Aws(lambda _service: watch), complete=True)

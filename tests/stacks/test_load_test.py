@@ -18,7 +18,7 @@ from tests.stacks.test_network import CREATED, SUBNETS, endpoints, network_templ
 from tritonstack.naming import load_test_job_prefix
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
-plan: Any = importlib.import_module("lambda.load_test.plan")
+objects: Any = importlib.import_module("lambda.load_test.objects")
 LOAD_TEST = {"recommender": {"at_once": 3}, "log_days": 30}
 
 
@@ -103,7 +103,7 @@ def test_every_step_is_retried_and_what_a_clean_up_has_closed_is_not() -> None:
         assert retries[-1]["ErrorEquals"] == ["States.TaskFailed"], name
         assert retries[-1]["MaxAttempts"] > 1, name
     closed = ["ClosedError", "MadeTooLateError"]
-    assert {kind.__name__ for kind in (plan.ClosedError, plan.MadeTooLateError)} == set(closed)
+    assert {kind.__name__ for kind in (objects.ClosedError, objects.MadeTooLateError)} == set(closed)
     for name in ("Register", "Start"):  # the steps that make something
         assert tasks[name][0] == {"ErrorEquals": closed, "MaxAttempts": 0}
 

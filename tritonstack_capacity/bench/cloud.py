@@ -16,7 +16,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack import naming
 from tritonstack.config import EndpointSettings, Environment, LoadTestSettings
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
-from tritonstack_capacity.bench.cloud_plan import TestObjects, bench_plan, configuration_of, recommender_plan
+from tritonstack_capacity.bench.cloud_settings import (
+    TestObjects,
+    bench_test_settings,
+    configuration_of,
+    recommender_test_settings,
+)
 
 RUNNING = "running"
 
@@ -73,14 +78,14 @@ class BuildRun:
 class ExecutionRun:
     """An execution of the state machine around Inference Recommender."""
 
-    def __init__(self, stepfunctions: Any, sagemaker: Any, *, machine: str, plan: Mapping[str, Any]) -> None:
+    def __init__(self, stepfunctions: Any, sagemaker: Any, *, machine: str, settings: Mapping[str, Any]) -> None:
         """Start nothing yet."""
-        self._client, self._sagemaker, self._machine, self._plan = stepfunctions, sagemaker, machine, plan
+        self._client, self._sagemaker, self._machine, self._settings = stepfunctions, sagemaker, machine, settings
         self.identity = ""
 
     def start(self) -> None:
         """Start the execution, once as often as it is called: Step Functions answers with the one that runs."""
-        test, given = self._plan["id"], json.dumps({"id": self._plan["id"]})
+        test, given = self._settings["id"], json.dumps({"id": self._settings["id"]})
         try:
             started = self._client.start_execution(stateMachineArn=self._machine, name=test, input=given)
             self.identity = str(started["executionArn"])
@@ -94,7 +99,7 @@ class ExecutionRun:
         """How far the execution is, and each of its jobs."""
         found = self._client.describe_execution(executionArn=self.identity)
         status = str(found["status"])
-        at = tuple(f"{job['request']['JobDescription']}: {self._job(job['name'])}" for job in self._plan["jobs"])
+        at = tuple(f"{job['request']['JobDescription']}: {self._job(job['name'])}" for job in self._settings["jobs"])
         if status == "RUNNING":
             return RunState(ended=False, failed="", at=at)
         why = f"the execution ended as {status}: {found.get('error', '')} {found.get('cause', '')}".rstrip(": ")
@@ -175,8 +180,8 @@ class CloudTests:
     def _one(self, kind: str, endpoints: list[EndpointSettings], folder: Path) -> Fetched:
         test = f"{datetime.now(UTC):%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         objects = TestObjects(self._session.client("s3"), bucket=self._value("bucket-name", artifacts=True), test=test)
-        plan = self._plan_bench if kind == "bench" else self._plan_recommender
-        run = plan(test, endpoints, objects)
+        start = self._bench_run if kind == "bench" else self._recommender_run
+        run = start(test, endpoints, objects)
         try:
             run.start()
             self._progress(f"{kind}: load test {test}, {run.identity}")
@@ -195,14 +200,16 @@ class CloudTests:
         self._progress(f"{kind}: results in {folder}")
         return Fetched(kind=kind, folder=folder, failed=failed)
 
-    def _plan_bench(self, test: str, endpoints: list[EndpointSettings], objects: TestObjects) -> BuildRun:
+    def _bench_run(self, test: str, endpoints: list[EndpointSettings], objects: TestObjects) -> BuildRun:
         project = self._value("project-name")
         names = [f"{each.name}/{model}" for each in endpoints for model in each.models]
-        plan = bench_plan(test, names, environment=self._environment.environment, settings=self._settings.bench)
-        objects.put_plan(plan)
+        written = bench_test_settings(
+            test, names, environment=self._environment.environment, settings=self._settings.bench
+        )
+        objects.put_settings(written)
         return BuildRun(self._session.client("codebuild"), project=project, bucket=objects.bucket, test=test)
 
-    def _plan_recommender(self, test: str, endpoints: list[EndpointSettings], objects: TestObjects) -> ExecutionRun:
+    def _recommender_run(self, test: str, endpoints: list[EndpointSettings], objects: TestObjects) -> ExecutionRun:
         machine = self._value("state-machine-arn")
         settings = self._settings.recommender
         configurations = [
@@ -215,7 +222,7 @@ class CloudTests:
             )
             for each in endpoints
         ]
-        plan = recommender_plan(
+        written = recommender_test_settings(
             test,
             configurations,
             environment=self._environment.environment,
@@ -223,9 +230,9 @@ class CloudTests:
             started=datetime.now(UTC),
             local=self._local,
         )
-        objects.put_plan(plan)
+        objects.put_settings(written)
         clients = self._session.client("stepfunctions"), self._session.client("sagemaker")
-        return ExecutionRun(*clients, machine=machine, plan=plan)
+        return ExecutionRun(*clients, machine=machine, settings=written)
 
     def _follow(self, run: RemoteRun) -> str:
         """Wait for its end; returns why it failed, or "". Reports each change once."""

@@ -1,4 +1,4 @@
-"""Program of a load test's build: runs ``capacity bench`` by its plan, uploads results as they come.
+"""Program of a load test's build: runs ``capacity bench`` by its settings, uploads results as they come.
 
 ``python -m tritonstack_capacity.bench.cloud_build BUCKET TEST``. Each load's results are there before the next: a build
 that is stopped leaves what it had measured.
@@ -27,7 +27,7 @@ def main(bucket: str, test: str, *, s3: Any = None, command: tuple[str, ...] = (
     """
     client = s3 or boto3.client("s3")
     prefix = load_test_prefix(test=test)
-    plan = json.loads(client.get_object(Bucket=bucket, Key=f"{prefix}plan.json")["Body"].read())
+    settings = json.loads(client.get_object(Bucket=bucket, Key=f"{prefix}settings.json")["Body"].read())
     bench = command or (sys.executable, "-m", "tritonstack", "capacity", "bench")
     done: dict[str, bytes] = {}
 
@@ -39,7 +39,7 @@ def main(bucket: str, test: str, *, s3: Any = None, command: tuple[str, ...] = (
                 client.put_object(Bucket=bucket, Key=f"{prefix}{path.name}", Body=content)
                 done[path.name] = content
 
-    process = subprocess.Popen([*bench, *plan["options"], "--to", str(FOLDER)], stdin=subprocess.DEVNULL)
+    process = subprocess.Popen([*bench, *settings["options"], "--to", str(FOLDER)], stdin=subprocess.DEVNULL)
     while True:
         try:
             code = process.wait(timeout=LOOK_SECONDS)

@@ -105,8 +105,8 @@ def test_a_build_is_started_followed_and_its_results_fetched(tmp_path: Path) -> 
     assert (fetched.kind, fetched.failed) == ("bench", "")
     assert [line for line in told if line.startswith("CodeBuild")] == ["CodeBuild: BUILD", "CodeBuild: SUCCEEDED"]
     assert json.loads((fetched.folder / "results.json").read_text())["environment"] == "prod"
-    [plan] = [json.loads(body) for key, body in cloud.s3.objects.items() if key.endswith("plan.json")]
-    assert plan["options"][0].startswith(f"{DIGITS['name']}/")
+    [settings] = [json.loads(body) for key, body in cloud.s3.objects.items() if key.endswith("settings.json")]
+    assert settings["options"][0].startswith(f"{DIGITS['name']}/")
 
 
 def test_a_build_that_fails_is_told_with_what_it_left(tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ def test_a_test_that_was_interrupted_while_it_was_started_is_stopped_and_its_id_
 
 def told_where(cloud: Cloud, said: str) -> bool:
     """Whether it names the S3 folder of the test."""
-    [plan] = [key for key in cloud.s3.objects if key.endswith("plan.json")]
-    return f"s3://{BUCKET}/{plan.removesuffix('plan.json')}" in said
+    [settings] = [key for key in cloud.s3.objects if key.endswith("settings.json")]
+    return f"s3://{BUCKET}/{settings.removesuffix('settings.json')}" in said
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ class StepFunctions:
 @pytest.mark.parametrize("ended", [False, True])
 def test_an_execution_that_is_started_once_more_is_the_same(ended: bool) -> None:
     machine = "arn:aws:states:us-east-1:123456789012:stateMachine:loads"
-    run = ExecutionRun(StepFunctions(ended=ended), None, machine=machine, plan={"id": "one", "jobs": []})
+    run = ExecutionRun(StepFunctions(ended=ended), None, machine=machine, settings={"id": "one", "jobs": []})
     assert run.identity == ""
     for _ in range(2):
         run.start()
@@ -284,9 +284,9 @@ def test_the_build_runs_bench_by_its_settings_uploads_each_result_and_exits_with
 
     seen: list[bytes] = []
     s3 = Releasing()
-    s3.objects["load-tests/1/plan.json"] = json.dumps({"options": ["one/fast", "--users", "1"]}).encode()
+    s3.objects["load-tests/1/settings.json"] = json.dumps({"options": ["one/fast", "--users", "1"]}).encode()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cloud_build, "LOOK_SECONDS", 0.2)
     assert cloud_build.main(BUCKET, "1", s3=s3, command=(sys.executable, "-c", BENCH)) == 3
     assert seen == [b"first", b"one/fast --users 1 --to load-test-results"]
-    assert set(s3.objects) == {"load-tests/1/plan.json", "load-tests/1/results.json"}
+    assert set(s3.objects) == {"load-tests/1/settings.json", "load-tests/1/results.json"}

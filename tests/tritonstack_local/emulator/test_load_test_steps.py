@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.tritonstack_capacity.bench.test_cloud_plan import configuration
+from tests.tritonstack_capacity.bench.test_cloud_settings import configuration
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator
 from tests.tritonstack_local.emulator.test_recommender import described, status
 from tritonstack.config.load_test import RecommenderSettings
 from tritonstack.naming import load_test_job_prefix
-from tritonstack_capacity.bench.cloud_plan import recommender_plan
+from tritonstack_capacity.bench.cloud_settings import recommender_test_settings
 from tritonstack_capacity.bench.document import BenchDocument
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 steps: Any = importlib.import_module("lambda.load_test.steps")
 shared_clients: Any = importlib.import_module("lambda.shared.clients")
 handler: Any = importlib.import_module("lambda.load_test.handler")
-load_test_plan: Any = importlib.import_module("lambda.load_test.plan")
+load_test_objects: Any = importlib.import_module("lambda.load_test.objects")
 
 
 def with_client(clients: Any, **changed: Any) -> Any:
@@ -42,17 +42,17 @@ def clients(aws: Emulator, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def place(bucket: str, name: str) -> Any:
-    return load_test_plan.Place(bucket, ROLE_ARN, load_test_job_prefix(name))
+    return load_test_objects.Place(bucket, ROLE_ARN, load_test_job_prefix(name))
 
 
 @pytest.fixture
-def planned(aws: Emulator, bucket: str, name: str) -> str:
-    """The plan that ``bench --cloud`` writes for an advanced and a default job, archive and payload; the test's id."""
+def written(aws: Emulator, bucket: str, name: str) -> str:
+    """The settings that ``bench --cloud`` writes for two jobs, with archive and payload; the id of the test."""
     for key in ("model.tar.gz", "payload.tar.gz"):
         aws.client("s3").put_object(Bucket=bucket, Key=key, Body=b"bytes")
     container = {"Image": IMAGE, "ModelDataUrl": f"s3://{bucket}/model.tar.gz", "Environment": {}}
     fast = configuration("fast", container=container, payload_url=f"s3://{bucket}/payload.tar.gz")
-    plan = recommender_plan(
+    settings = recommender_test_settings(
         name,
         [fast],
         environment=name,
@@ -60,8 +60,10 @@ def planned(aws: Emulator, bucket: str, name: str) -> str:
         started=datetime(2026, 1, 1, tzinfo=UTC),
         local=True,
     )
-    plan["jobs"].reverse()  # the advanced one first: the tests look at that
-    aws.client("s3").put_object(Bucket=bucket, Key=f"load-tests/{name}/plan.json", Body=json.dumps(plan).encode())
+    settings["jobs"].reverse()  # the advanced one first: the tests look at that
+    aws.client("s3").put_object(
+        Bucket=bucket, Key=f"load-tests/{name}/settings.json", Body=json.dumps(settings).encode()
+    )
     return name
 
 
@@ -70,21 +72,21 @@ def read(aws: Emulator, bucket: str, test: str, name: str) -> Any:
     return json.loads(content) if name.endswith(".json") else content.decode()
 
 
-def started(planned: str, clients: Any, place: Any) -> list[str]:
+def started(written: str, clients: Any, place: Any) -> list[str]:
     """Both jobs started; each step twice, for the state machine may repeat one."""
     for _ in range(2):
-        told = steps.register({"id": planned}, clients, place)
+        told = steps.register({"id": written}, clients, place)
         for job in told["jobs"]:
-            steps.start({"id": planned, "job": job, "poll_seconds": 1}, clients, place)
+            steps.start({"id": written, "job": job, "poll_seconds": 1}, clients, place)
     jobs: list[str] = told["jobs"]
     return jobs
 
 
 def test_the_steps_register_start_look_gather_and_clean_up_and_may_be_repeated(
-    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
+    aws: Emulator, bucket: str, written: str, clients: Any, place: Any
 ) -> None:
-    jobs = started(planned, clients, place)
-    look = {"id": planned, "job": jobs[0], "poll_seconds": 1}
+    jobs = started(written, clients, place)
+    look = {"id": written, "job": jobs[0], "poll_seconds": 1}
     assert steps.look(look, clients, place)["status"] == "running"
     for job in jobs:
         status(aws, job, "IN_PROGRESS")
@@ -92,31 +94,31 @@ def test_the_steps_register_start_look_gather_and_clean_up_and_may_be_repeated(
     for job in jobs:
         status(aws, job, "COMPLETED")
     assert steps.look(look, clients, place)["status"] == "ended"
-    assert steps.gather({"id": planned}, clients, place)["failed"] == 0
-    first = steps.clean_up({"id": planned, "why": "ended"}, clients, place, seconds=5)
+    assert steps.gather({"id": written}, clients, place)["failed"] == 0
+    first = steps.clean_up({"id": written, "why": "ended"}, clients, place, seconds=5)
     assert [one.split()[0] for one in first["removed"]].count("Model") == 3
     assert first["stopped"] == []
-    assert steps.clean_up({"id": planned, "why": "again"}, clients, place, seconds=5)["removed"] == []
-    assert read(aws, bucket, planned, "cleaned.json")["why"] == "ended"
-    document = BenchDocument.model_validate(read(aws, bucket, planned, "results.json"))
+    assert steps.clean_up({"id": written, "why": "again"}, clients, place, seconds=5)["removed"] == []
+    assert read(aws, bucket, written, "cleaned.json")["why"] == "ended"
+    document = BenchDocument.model_validate(read(aws, bucket, written, "results.json"))
     assert document.complete
     assert [each.configuration for each in document.results] == ["fast", "fast (default job)", "fast (default job)"]
     assert document.results[0].endpoint_figures[0].p95_ms == pytest.approx(118, abs=3)
-    assert len(read(aws, bucket, planned, "measurements.csv").splitlines()) == 4
+    assert len(read(aws, bucket, written, "measurements.csv").splitlines()) == 4
 
 
 def test_a_test_without_a_plan_has_nothing_to_clean_up_and_no_id_leads_out_of_its_folder(
-    planned: str, clients: Any, place: Any
+    written: str, clients: Any, place: Any
 ) -> None:
-    assert steps.clean_up({"id": f"{planned}-x"}, clients, place, seconds=1)["removed"] == []
+    assert steps.clean_up({"id": f"{written}-x"}, clients, place, seconds=1)["removed"] == []
     with pytest.raises(ValueError, match="no load test's id"):
         steps.clean_up({"id": "../other"}, clients, place, seconds=1)
 
 
-def test_a_plan_with_names_of_another_environment_is_refused(planned: str, clients: Any, bucket: str) -> None:
-    place = load_test_plan.Place(bucket, ROLE_ARN, "prod-lt-")
+def test_a_plan_with_names_of_another_environment_is_refused(written: str, clients: Any, bucket: str) -> None:
+    place = load_test_objects.Place(bucket, ROLE_ARN, "prod-lt-")
     with pytest.raises(ValueError, match="begin with prod-lt-"):
-        steps.register({"id": planned}, clients, place)
+        steps.register({"id": written}, clients, place)
 
 
 def left(aws: Emulator, test: str) -> list[str]:
@@ -134,12 +136,12 @@ def left(aws: Emulator, test: str) -> list[str]:
     return names
 
 
-def running_test(aws: Emulator, planned: str, clients: Any, place: Any) -> list[str]:
+def running_test(aws: Emulator, written: str, clients: Any, place: Any) -> list[str]:
     """Its jobs, under way."""
-    jobs = started(planned, clients, place)
+    jobs = started(written, clients, place)
     for job in jobs:
         status(aws, job, "IN_PROGRESS")
-    assert left(aws, planned), "a test that found nothing to leave would prove nothing"
+    assert left(aws, written), "a test that found nothing to leave would prove nothing"
     return jobs
 
 
@@ -162,41 +164,41 @@ class Refusing:
 
 @pytest.mark.parametrize("refused", ["closed.json", "results.json"])
 def test_what_a_test_made_is_removed_although_the_bucket_refuses(
-    aws: Emulator, planned: str, clients: Any, place: Any, refused: str
+    aws: Emulator, written: str, clients: Any, place: Any, refused: str
 ) -> None:
-    running_test(aws, planned, clients, place)
+    running_test(aws, written, clients, place)
     refusing = Refusing(clients.s3, lambda name, given: name == "put_object" and given["Key"].endswith(refused))
     with pytest.raises(ClientError, match="put_object"):
-        steps.clean_up({"id": planned}, with_client(clients, s3=refusing), place, seconds=20)
-    assert left(aws, planned) == []
-    again = steps.clean_up({"id": planned}, clients, place, seconds=20)
+        steps.clean_up({"id": written}, with_client(clients, s3=refusing), place, seconds=20)
+    assert left(aws, written) == []
+    again = steps.clean_up({"id": written}, clients, place, seconds=20)
     assert again["removed"] == [], "and what could not be written is, by the next try"
 
 
 def test_figures_that_cloudwatch_refuses_are_reported_missing_and_the_others_kept(
-    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
+    aws: Emulator, bucket: str, written: str, clients: Any, place: Any
 ) -> None:
-    jobs = running_test(aws, planned, clients, place)
+    jobs = running_test(aws, written, clients, place)
     aws.advance(2700)
     for job in jobs:
         status(aws, job, "COMPLETED")
     refusing = Refusing(clients.cloudwatch, lambda *_: True)
-    told = steps.gather({"id": planned}, with_client(clients, cloudwatch=refusing), place)
+    told = steps.gather({"id": written}, with_client(clients, cloudwatch=refusing), place)
     assert told["failed"] == 0
-    document = BenchDocument.model_validate(read(aws, bucket, planned, "results.json"))
+    document = BenchDocument.model_validate(read(aws, bucket, written, "results.json"))
     [first, *_] = document.results
     assert (first.failed, first.endpoint_figures, len(first.points)) == (False, [], 1)
     assert first.ended_by.startswith("COMPLETED; CloudWatch returned no figures: An error occurred (InternalError)")
 
 
-def test_nothing_is_made_for_a_test_that_was_cleaned_up(aws: Emulator, planned: str, clients: Any, place: Any) -> None:
+def test_nothing_is_made_for_a_test_that_was_cleaned_up(aws: Emulator, written: str, clients: Any, place: Any) -> None:
     """A step that was called before the execution was cancelled, and begins after its clean-up."""
-    jobs = started(planned, clients, place)
-    steps.clean_up({"id": planned}, clients, place, seconds=20)
+    jobs = started(written, clients, place)
+    steps.clean_up({"id": written}, clients, place, seconds=20)
     for step in ({"do": "register"}, {"do": "start", "job": jobs[0], "poll_seconds": 1}):
-        with pytest.raises(load_test_plan.ClosedError, match="nothing more is made"):
-            steps.run({"id": planned, **step}, clients, place, seconds=20)
-    assert left(aws, planned) == []
+        with pytest.raises(load_test_objects.ClosedError, match="nothing more is made"):
+            steps.run({"id": written, **step}, clients, place, seconds=20)
+    assert left(aws, written) == []
 
 
 class Overtaken:
@@ -223,19 +225,19 @@ class Overtaken:
     ],
 )
 def test_what_a_step_makes_while_the_test_is_cleaned_up_is_removed_by_the_step(
-    aws: Emulator, planned: str, clients: Any, place: Any, *, step: str, before: str
+    aws: Emulator, written: str, clients: Any, place: Any, *, step: str, before: str
 ) -> None:
     """The clean-up sees nothing of it, and does not call it again."""
-    event: dict[str, Any] = {"do": step, "id": planned}
+    event: dict[str, Any] = {"do": step, "id": written}
     if step == "start":
-        job = steps.register({"id": planned}, clients, place)["jobs"][0]
+        job = steps.register({"id": written}, clients, place)["jobs"][0]
         event |= {"job": job, "poll_seconds": 1}
 
     def clean_up() -> None:
-        steps.clean_up({"id": planned}, clients, place, seconds=20)
+        steps.clean_up({"id": written}, clients, place, seconds=20)
 
     overtaken = Overtaken(clients.sagemaker, before, clean_up)
-    with pytest.raises(load_test_plan.MadeTooLateError):
+    with pytest.raises(load_test_objects.MadeTooLateError):
         steps.run(event, with_client(clients, sagemaker=overtaken), place, seconds=20)
     assert overtaken.overtaken
-    assert left(aws, planned) == []
+    assert left(aws, written) == []

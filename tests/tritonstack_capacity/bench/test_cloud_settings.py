@@ -1,4 +1,4 @@
-"""The plan of a load test: requests that SageMaker's own model takes, a job for each configuration and type."""
+"""The settings of a load test: requests that SageMaker's own model takes, a job for each configuration and type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from botocore.validate import ParamValidator
 
 from tests.tritonstack_capacity.bench.documents import result
 from tritonstack.config.load_test import BenchBuildSettings, RecommenderSettings
-from tritonstack_capacity.bench.cloud_plan import Configuration, bench_plan, recommender_plan
+from tritonstack_capacity.bench.cloud_settings import Configuration, bench_test_settings, recommender_test_settings
 from tritonstack_capacity.commands.bench import command
 
 VPC = {"SecurityGroupIds": ["sg-0a"], "Subnets": ["subnet-0a"]}
@@ -43,8 +43,8 @@ def configuration(name: str, *, instance_type: str = "ml.g4dn.xlarge", **changes
     return Configuration(**{**given, **changes})
 
 
-def plan(*configurations: Configuration, **settings: Any) -> dict[str, Any]:
-    return recommender_plan(
+def settings_of(*configurations: Configuration, **settings: Any) -> dict[str, Any]:
+    return recommender_test_settings(
         "260101-000000-abcd",
         configurations or (configuration("fast"),),
         environment="dev",
@@ -65,7 +65,7 @@ def check(operation: str, request: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", ["default", "advanced", "both"])
 @pytest.mark.parametrize("vpc", [None, VPC])
 def test_requests_hold_before_the_service_s_own_model(kind: str, vpc: dict[str, list[str]] | None) -> None:
-    made = plan(configuration("fast", vpc=vpc), job=kind, nearest_model="bert-base-uncased")
+    made = settings_of(configuration("fast", vpc=vpc), job=kind, nearest_model="bert-base-uncased")
     for job in made["jobs"]:
         given = {**job["request"]["InputConfig"], "ModelPackageVersionArn": "arn:aws:sagemaker:r:1:model-package/a/1"}
         role = "arn:aws:iam::123456789012:role/jobs"
@@ -80,7 +80,7 @@ def test_requests_hold_before_the_service_s_own_model(kind: str, vpc: dict[str, 
 
 def test_there_is_a_job_for_each_configuration_and_instance_type() -> None:
     types = ["ml.g4dn.xlarge", "ml.g4dn.2xlarge"]
-    made = plan(configuration("plain"), configuration("batched"), instance_types=types)
+    made = settings_of(configuration("plain"), configuration("batched"), instance_types=types)
     assert [(job["configuration"], job["instance_type"]) for job in made["jobs"]] == [
         (name, each) for name in ("plain", "batched") for each in types
     ]
@@ -89,14 +89,14 @@ def test_there_is_a_job_for_each_configuration_and_instance_type() -> None:
 
 
 def test_without_instance_types_the_endpoint_s_own_is_tested() -> None:
-    [job] = plan(configuration("fast", instance_type="ml.g5.xlarge"))["jobs"]
+    [job] = settings_of(configuration("fast", instance_type="ml.g5.xlarge"))["jobs"]
     assert job["request"]["InputConfig"]["EndpointConfigurations"] == [{"InstanceType": "ml.g5.xlarge"}]
 
 
 def test_traffic_and_stopping_conditions_are_the_settings() -> None:
     phases = [{"initial_users": 1, "users_per_minute": 3, "seconds": 120}]
     latency = {"percentile": "P99", "milliseconds": 80}
-    [job] = plan(phases=phases, max_invocations=900, latency=latency, flat_invocations="continue")["jobs"]
+    [job] = settings_of(phases=phases, max_invocations=900, latency=latency, flat_invocations="continue")["jobs"]
     assert job["load"] == "1+3:120"
     assert job["request"]["InputConfig"]["TrafficPattern"]["Phases"] == [
         {"InitialNumberOfUsers": 1, "SpawnRate": 3, "DurationInSeconds": 120}
@@ -109,13 +109,13 @@ def test_traffic_and_stopping_conditions_are_the_settings() -> None:
 
 
 def test_a_default_job_has_neither_traffic_nor_types() -> None:
-    [job] = plan(job="default")["jobs"]
+    [job] = settings_of(job="default")["jobs"]
     assert job["request"] == {"InputConfig": {}, "JobType": "Default", "JobDescription": "fast on any type"}
 
 
 def test_a_build_is_told_the_options_of_bench() -> None:
     settings = BenchBuildSettings(users=(1, 2), stop_latency_ms=80.0)
-    options = bench_plan("1", ["several/fast"], environment="dev", settings=settings)["options"]
+    options = bench_test_settings("1", ["several/fast"], environment="dev", settings=settings)["options"]
     parsed = command.make_context("bench", list(options)).params
     assert (parsed["names"], parsed["environment"], parsed["users"]) == (("several/fast",), "dev", "1,2")
     assert (parsed["payload_format"], parsed["stop_latency_ms"], parsed["max_seconds"]) == ("binary", 80.0, 900.0)

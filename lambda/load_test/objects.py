@@ -1,4 +1,4 @@
-"""A load test's objects in the bucket: its plan, its results, and the marks that its clean-up has begun and ended."""
+"""A load test's objects in the bucket: settings, results, and the marks that its clean-up has begun and ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PREFIX = "load-tests/"
 CLOSED = "closed.json"
 _ID = re.compile(r"[a-z0-9-]{1,40}")
-Plan = dict[str, Any]
+Settings = dict[str, Any]
 
 
 class ClosedError(RuntimeError):
@@ -32,7 +32,7 @@ class MadeTooLateError(ClosedError):
 class Place:
     """Names of the environment's resources."""
 
-    bucket: str  # of plans, payloads and results
+    bucket: str  # of settings, payloads and results
     job_role: str  # that jobs run with
     names: str  # prefix of the names of jobs, of packages and of what jobs make
 
@@ -49,26 +49,26 @@ def key(test: str, name: str) -> str:
     return f"{PREFIX}{test}/{name}"
 
 
-def read_plan(aws: Aws, place: Place, test: str) -> Plan:
-    """The plan of a test. Raises ValueError for names that this function must not use."""
-    found = aws.s3.get_object(Bucket=place.bucket, Key=key(test, "plan.json"))
-    plan: Plan = json.loads(found["Body"].read())
-    wrong = [name for name in (plan["group"], *jobs_of(plan)) if not name.startswith(place.names)]
+def read_settings(aws: Aws, place: Place, test: str) -> Settings:
+    """The settings of a test. Raises ValueError for names that this function must not use."""
+    found = aws.s3.get_object(Bucket=place.bucket, Key=key(test, "settings.json"))
+    settings: Settings = json.loads(found["Body"].read())
+    wrong = [name for name in (settings["group"], *jobs_of(settings)) if not name.startswith(place.names)]
     if wrong:
-        raise ValueError(f"the plan names {wrong[0]}; names of this environment's tests begin with {place.names}")
-    return plan
+        raise ValueError(f"the settings name {wrong[0]}; names of this environment's tests begin with {place.names}")
+    return settings
 
 
-def find_plan(aws: Aws, place: Place, test: str) -> Plan | None:
-    """The plan, or None where there is none: then nothing was made."""
+def find_settings(aws: Aws, place: Place, test: str) -> Settings | None:
+    """The settings, or None where there is none: then nothing was made."""
     with ignoring(MISSING_OBJECT):
-        return read_plan(aws, place, test)
+        return read_settings(aws, place, test)
     return None
 
 
-def jobs_of(plan: Plan) -> list[str]:
-    """The names of a plan's jobs."""
-    return [str(job["name"]) for job in plan["jobs"]]
+def jobs_of(settings: Settings) -> list[str]:
+    """The names of a test's jobs."""
+    return [str(job["name"]) for job in settings["jobs"]]
 
 
 def write(aws: Aws, place: Place, test: str, name: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The plan of a load test in the cloud, its objects in the bucket, and deployed endpoints as its configurations."""
+"""Settings of a load test in the cloud, its objects in the bucket, and deployed endpoints as its configurations."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Configuration:
         return self.result.configuration
 
 
-def recommender_plan(
+def recommender_test_settings(
     test: str,
     configurations: Sequence[Configuration],
     *,
@@ -64,7 +64,7 @@ def recommender_plan(
     started: datetime,
     local: bool,
 ) -> dict[str, Any]:
-    """The plan of a test with Inference Recommender."""
+    """The settings of a test with Inference Recommender."""
     prefix = load_test_job_prefix(environment)
     jobs = [each for one in configurations for each in _jobs(one, settings)]
     return {
@@ -79,8 +79,10 @@ def recommender_plan(
     }
 
 
-def bench_plan(test: str, names: Sequence[str], *, environment: str, settings: BenchBuildSettings) -> dict[str, Any]:
-    """The plan of a test that CodeBuild runs: the options of ``tritonstack capacity bench``."""
+def bench_test_settings(
+    test: str, names: Sequence[str], *, environment: str, settings: BenchBuildSettings
+) -> dict[str, Any]:
+    """The settings of a test that CodeBuild runs: the options of ``tritonstack capacity bench``."""
     options = [*names, "--environment", environment, "--users", ",".join(map(str, settings.users))]
     options += ["--format", settings.payload_format, "--max-seconds", f"{settings.max_seconds:g}"]
     if settings.stop_latency_ms is not None:
@@ -242,7 +244,7 @@ GONE = frozenset({"404", "NoSuchKey"})
 
 
 class TestObjects:
-    """Plan and results of one test.
+    """Settings and results of one test.
 
     Attributes:
         bucket: where they lie.
@@ -256,11 +258,11 @@ class TestObjects:
         self._s3, self.bucket, self._prefix = s3, bucket, load_test_prefix(test=test)
         self.url = f"s3://{bucket}/{self._prefix}"
 
-    def put_plan(self, plan: dict[str, Any]) -> None:
-        """Write the plan."""
-        body = json.dumps(plan, indent=1).encode()
+    def put_settings(self, settings: dict[str, Any]) -> None:
+        """Write the settings."""
+        body = json.dumps(settings, indent=1).encode()
         self._s3.put_object(
-            Bucket=self.bucket, Key=f"{self._prefix}plan.json", Body=body, ContentType="application/json"
+            Bucket=self.bucket, Key=f"{self._prefix}settings.json", Body=body, ContentType="application/json"
         )
 
     def exists(self, name: str) -> bool:
