@@ -6,16 +6,15 @@ import json
 from collections.abc import Mapping
 
 import aws_cdk as cdk
-from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IConstruct
 
-from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucketReference, allow_key_through_s3, allow_listing
+from constructs_lib.artifact_bucket import ArtifactBucketReference, grant_group
 from constructs_lib.endpoint import Endpoint
 from constructs_lib.handler_function import HandlerFunction, text_asset
-from constructs_lib.permission import allow, allow_metrics, parameter_arn
+from constructs_lib.permission import parameter_arn, regional_service
 from constructs_lib.triton_model import MultiModelData, TritonImage
 from tritonstack import naming
+from tritonstack.arns import bucket_arn
 from tritonstack.config.endpoint import VerificationSettings
 
 RELEASE_SET_SCHEMA = 1
@@ -75,8 +74,15 @@ class Activation(Construct):
         self.function = HandlerFunction(
             self, "Handler", handler="activation", description=f"Writes the release records of {endpoint}"
         )
-        self._allow_reading(asset, artifacts=artifacts)
-        self._allow_records()
+        # Every platform of the endpoint: when a release change is rolled back, the set before lies under another one.
+        grant_group(
+            self.function.policy,
+            "activation",
+            artifacts=artifacts,
+            prefixes=[naming.archives_prefix(endpoint.endpoint)],
+            staging=self.staging_arn,
+            records=[parameter_arn(self, path.rstrip("/")) for path in (endpoint.records, endpoint.removed_records)],
+        )
         self.function.allow_seeing_operations()
         properties = {
             "ReleaseSetBucket": asset.s3_bucket_name,
@@ -95,35 +101,10 @@ class Activation(Construct):
         around.node.add_dependency(self.archives)
         self.records.node.add_dependency(around)
 
-    def _allow_reading(self, asset: s3_assets.Asset, *, artifacts: ArtifactBucketReference) -> None:
-        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{asset.s3_bucket_name}/*{naming.RELEASE_SET_SUFFIX}"
-        allow(
-            self.function.policy,
-            "ReadReleaseSets",
-            ["s3:GetObject"],
-            [sets],
-            wildcard="The release sets of earlier and later deployments must be readable in an update or a rollback; "
-            f"their keys are not known here. Nothing but release sets ends in {naming.RELEASE_SET_SUFFIX}.",
-        )
-        # Every platform of the endpoint: when a release change is rolled back, the set before lies under another one.
-        prefixes = [naming.archives_prefix(self.endpoint.endpoint)]
-        allow_listing(self.function.policy, "FindArchives", artifacts=artifacts, prefixes=prefixes)
-
-    def _allow_records(self) -> None:
-        paths = (self.endpoint.records, self.endpoint.removed_records)
-        folders = [parameter_arn(self, path.rstrip("/")) for path in paths]
-        records = [f"{folder}/*" for folder in folders]
-        reading = ["ssm:GetParameters", "ssm:GetParameterHistory"]
-        writing = ["ssm:PutParameter", "ssm:DeleteParameters", "ssm:AddTagsToResource", "ssm:RemoveTagsFromResource"]
-        allow(self.function.policy, "MoveRecords", [*reading, *writing], records)
-        allow(self.function.policy, "FindRecords", ["ssm:GetParametersByPath"], [*folders, *records])
-        for each in records:
-            acknowledge_wildcard(
-                self.function.policy,
-                resource=each,
-                reason="One parameter a model lies there: its release record, or what that held before its model left "
-                "the release set. Models come and go, and no other part of the stack has a parameter there.",
-            )
+    @property
+    def staging_arn(self) -> str:
+        """The ARN of the bucket that release sets are assets in."""
+        return bucket_arn(self.release_set.s3_bucket_name, partition=cdk.Stack.of(self).partition)
 
 
 ANSWER_MINUTES = 60
@@ -159,13 +140,16 @@ class Verification(Construct):
             handler="verification",
             description=f"Verifies endpoint {endpoint.endpoint_name} after a deployment",
         )
-        policy, called = self.function.policy, [endpoint.endpoint_arn]
-        allow(policy, "SeeEndpoint", ["sagemaker:DescribeEndpoint"], called)
-        # No condition on TargetModel: names of a thousand models are longer than a policy may be (10,240 bytes).
-        allow(policy, "SendSampleRequests", ["sagemaker:InvokeEndpoint"], called)
-        allow_metrics(policy, "SeeUnloads", "cloudwatch:GetMetricStatistics")
-        self._allow_reading(activation, manifest_prefix=manifest_prefix)
-        allow(self.function.policy, "InvokeItself", ["lambda:InvokeFunction"], [self.function.arn])
+        grant_group(
+            self.function.policy,
+            "verification",
+            artifacts=activation.artifacts,
+            s3=regional_service(self, "s3"),
+            staging=activation.staging_arn,
+            endpoint=endpoint.endpoint_arn,
+            manifest_prefix=manifest_prefix,
+            function=self.function.arn,
+        )
         self.function.allow_seeing_operations()
         data = [each.model.data for each in endpoint.variants]
         warms = any(isinstance(each, MultiModelData) and each.cache for each in data)
@@ -196,25 +180,3 @@ class Verification(Construct):
             after=[endpoint],
         )
         activation.records.node.add_dependency(resource)
-
-    def _allow_reading(self, activation: Activation, *, manifest_prefix: str) -> None:
-        policy, bucket = self.function.policy, activation.release_set.s3_bucket_name
-        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{bucket}/*{naming.RELEASE_SET_SUFFIX}"
-        allow(
-            policy,
-            "ReadReleaseSets",
-            ["s3:GetObject"],
-            [sets],
-            wildcard="The models that changed follow from the release set before, whose key is not known. Only release "
-            "sets end so.",
-        )
-        manifests = activation.artifacts.objects_arn(f"{manifest_prefix}*")
-        allow(
-            policy,
-            "ReadManifests",
-            ["s3:GetObject"],
-            [manifests],
-            wildcard="The manifests of this endpoint's archives for this platform, and the sample requests beside "
-            "them; models come and go. Archives lie under another prefix.",
-        )
-        allow_key_through_s3(policy, "DecryptManifests", ["kms:Decrypt"], artifacts=activation.artifacts)

@@ -13,10 +13,12 @@ from constructs import Construct
 
 from constructs_lib.bucket_emptying import BucketEmptying
 from constructs_lib.outputs import read_parameter, write_parameter
-from constructs_lib.permission import allow, arn, regional_service
+from constructs_lib.permission import allow_group, arn, regional_service
 from tritonstack import naming
+from tritonstack.arns import bucket_arn
 from tritonstack.config import Environment
 from tritonstack.config.environment import CREATED
+from tritonstack.iam_statements import Value
 
 
 class OwnBucket(Construct):
@@ -289,7 +291,7 @@ class ArtifactBucketReference(Construct):
     @property
     def bucket_arn(self) -> str:
         """The bucket's ARN."""
-        return f"arn:{cdk.Stack.of(self).partition}:s3:::{self.bucket_name}"
+        return bucket_arn(self.bucket_name, partition=cdk.Stack.of(self).partition)
 
     def objects_arn(self, pattern: str) -> str:
         """The ARN of the objects whose keys match ``pattern`` (``*`` matches slashes too)."""
@@ -315,36 +317,18 @@ def _log_groups(environment: Environment) -> list[str]:
     return [*groups, naming.endpoint_log_group(f"{name}-*")]
 
 
-def allow_listing(policy: iam.Policy, sid: str, *, artifacts: ArchiveStore, prefixes: Sequence[str]) -> None:
-    """Allow listing the objects below some key prefixes of a bucket; each ends with a slash.
-
-    A caller may name the folder without it (``aws s3 ls s3://bucket/folder``, SageMaker for ``S3Prefix`` data).
-    """
-    named = [each for prefix in prefixes for each in (f"{prefix}*", prefix.removesuffix("/"))]
-    below = {"StringLike": {"s3:prefix": named}}
-    allow(policy, sid, ["s3:ListBucket"], [artifacts.bucket_arn], conditions=below)
-
-
-def allow_key_through_s3(
-    policy: iam.Policy, sid: str, actions: Sequence[str], *, artifacts: ArtifactBucketReference
+def grant_group(
+    policy: iam.Policy, group: str, *, artifacts: ArchiveStore, prefixes: Sequence[str] = (), **values: Value
 ) -> None:
-    """Allow using the archives' key for what S3 reads and writes, and no other service."""
-    through_s3 = {"StringEquals": {"kms:ViaService": regional_service(policy, "s3")}}
-    allow(policy, sid, actions, artifacts.key_arns, conditions=through_s3)
+    """Add a group of ``iam_statements.yaml`` that names the bucket and the keys of its objects.
 
-
-def allow_jobs(policy: iam.Policy, actions: Sequence[str], *, artifacts: ArtifactBucketReference) -> None:
-    """Allow an engine's machine to read its job and write its output, and nothing else of the bucket.
-
-    ``actions``: on objects, as its service asks for them.
+    ``prefixes``: key prefixes whose objects the group reads or lists, each with its trailing slash.
     """
-    jobs = artifacts.objects_arn(f"{naming.JOBS}*")
-    allow(
+    allow_group(
         policy,
-        "ReadAndWriteJobs",
-        actions,
-        [jobs],
-        wildcard=f"Each build makes folders of new names below {naming.JOBS} for the jobs of its engines; nothing else "
-        "lies there, and what does is removed after the build.",
+        group,
+        bucket=artifacts.bucket_arn,
+        key=artifacts.key_arns or None,
+        prefixes=prefixes,
+        **values,
     )
-    allow_listing(policy, "ListJobs", artifacts=artifacts, prefixes=[naming.JOBS])

@@ -21,9 +21,10 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf
 from constructs_lib.joined_network import BuildNetwork, allow_network
-from constructs_lib.permission import acknowledge_nameless, allow, parameter_arn
+from constructs_lib.permission import acknowledge_nameless, allow, allow_group, parameter_arn
 from constructs_lib.triton_model import TritonImage, allow_pull
 from tritonstack import naming
+from tritonstack.arns import bucket_arn
 from tritonstack.config.builds import QUEUE_MINUTES, BuildSettings, HubSettings
 from tritonstack.config.load_test import BenchBuildSettings
 from tritonstack.disk import temporary_folder
@@ -86,7 +87,7 @@ class BuildSource(Construct):
 
     def allow_reading(self, policy: iam.Policy) -> None:
         """Let a build's role fetch the source: CodeBuild looks the bucket up first."""
-        bucket = f"arn:{cdk.Stack.of(self).partition}:s3:::{self.asset.s3_bucket_name}"
+        bucket = bucket_arn(self.asset.s3_bucket_name, partition=cdk.Stack.of(self).partition)
         objects = [f"{bucket}/{self.asset.s3_object_key}"]
         allow(policy, "ReadSource", ["s3:GetObject", "s3:GetObjectVersion"], objects)
         allow(policy, "FindSource", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [bucket])
@@ -189,7 +190,7 @@ def cpu_project(
 
     ``network``: None for CodeBuild's own. ``hub``: its variables are the project's.
     """
-    allow(policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
+    allow_group(policy, "write-log", log=log.arn)
     own_image = TritonImage.of_machine(machine.image)
     if own_image is not None:
         allow_pull(policy, images=[own_image])

@@ -17,7 +17,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.permission import allow, delivery_policy
+from constructs_lib.permission import allow, allow_group, delivery_policy
 from tritonstack import naming
 from tritonstack.paths import repository_path
 
@@ -102,7 +102,7 @@ class HandlerFunction(Construct):
         principal = iam.ServicePrincipal("lambda.amazonaws.com")
         role = iam.Role(self, "Role", description=description, assumed_by=principal)
         self.policy = iam.Policy(self, "Access", roles=[role])
-        allow(self.policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group.log_group_arn])
+        allow_group(self.policy, "write-log", log=log_group.log_group_arn)
         with tempfile.TemporaryDirectory() as name:
             pack(handler, Path(name))
             code = s3_assets.Asset(self, "Code", path=name)  # copied at once into the cloud assembly
@@ -129,13 +129,9 @@ class HandlerFunction(Construct):
         path = [each for each in below if each not in UNSAID] or below
         return naming.function_log_group(stack=stack.stack_name, path=path)
 
-    def allow_seeing_operations(self, stack: str | None = None, *, wildcard: str | None = None) -> None:
-        """Let the handler find the operation that an event belongs to (``lambda/shared/operation.py``).
-
-        ``stack``: the ARN of the stacks whose events it gets; default: this one. ``wildcard``: why it has one.
-        """
-        stacks = [cdk.Stack.of(self).stack_id if stack is None else stack]
-        allow(self.policy, "SeeOperations", ["cloudformation:DescribeStackEvents"], stacks, wildcard=wildcard)
+    def allow_seeing_operations(self) -> None:
+        """Let the handler find the operation that an event of this stack belongs to: ``lambda/shared/operation.py``."""
+        allow_group(self.policy, "operations", stack=cdk.Stack.of(self).stack_id)
 
     def custom_resource(
         self,

@@ -8,8 +8,7 @@ from typing import Literal
 from aws_cdk import aws_iam as iam
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.permission import allow_each, arn
-from tritonstack.config.execution_role import permissions
+from constructs_lib.permission import allow_group, arn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +42,7 @@ def allow_network(policy: iam.Policy, *, network: JoinedNetwork, of: Literal["co
     interfaces = arn(policy, "ec2", "network-interface", "*")
     subnets = [arn(policy, "ec2", "subnet", name, account=network.subnet_owner) for name in network.subnet_ids]
     groups = [arn(policy, "ec2", "security-group", name) for name in network.security_group_ids]
-    named = permissions(f"{of}-network", interfaces=interfaces, subnets=subnets, security_groups=groups)
-    allow_each(policy, named)
+    allow_group(policy, f"{of}-network", interfaces=interfaces, subnets=subnets, security_groups=groups)
     acknowledge_wildcard(
         policy,
         resource=interfaces,
@@ -58,4 +56,4 @@ def allow_any_network(policy: iam.Policy, *, of: Literal["processing", "recommen
 
     The policy needs ``acknowledge_nameless``.
     """
-    allow_each(policy, permissions(f"{of}-network"))
+    allow_group(policy, f"{of}-network")

@@ -9,80 +9,43 @@ from dataclasses import dataclass
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, IConstruct
 
-from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucketReference, allow_listing
+from constructs_lib.artifact_bucket import ArtifactBucketReference, grant_group
 from constructs_lib.codebuild_project import BuildLog
 from constructs_lib.handler_function import DeadLetterRule, HandlerFunction, text_asset
 from constructs_lib.outputs import read_parameter
-from constructs_lib.permission import allow, allow_passing, arn, parameter_arn
+from constructs_lib.permission import allow_group, arn, parameter_arn
 from tritonstack import aws_names, naming
+from tritonstack.arns import bucket_arn
 
 
 def allow_preparing(
     policy: iam.Policy, *, environment: str, artifacts: ArtifactBucketReference, weights: Sequence[str]
 ) -> None:
     """Allow ``tritonstack prepare`` without engines: make archives from models and pretrained weights."""
-    if weights:
-        partition = cdk.Stack.of(policy).partition
-        objects = [f"arn:{partition}:s3:::{url.removeprefix('s3://')}" for url in sorted(set(weights))]
-        allow(policy, "ReadWeights", ["s3:GetObject"], objects)
-    _allow_archives(policy, artifacts)
+    partition = cdk.Stack.of(policy).partition
+    objects = [bucket_arn(url.removeprefix("s3://"), partition=partition) for url in sorted(set(weights))]
+    prefixes = (
+        naming.ORDERS,
+        naming.JOBS,
+        naming.ARCHIVES,
+        naming.MANIFESTS,
+        naming.INPUTS,
+        naming.TIMING_CACHES,
+    )
+    grant_group(policy, "prepare", artifacts=artifacts, prefixes=prefixes, weights=objects or None)
     allow_parameters(policy, environment)
-
-
-def _allow_archives(policy: iam.Policy, artifacts: ArtifactBucketReference) -> None:
-    """Read and write by prefix. Committed objects cannot be deleted."""
-    reasons = {
-        naming.ORDERS: "An order is named after the request that made it.",
-        naming.JOBS: "Each engine's job gets a folder of a new name, which the build removes.",
-        naming.ARCHIVES: "The archives of every endpoint of the environment, under the platform of each order.",
-        naming.MANIFESTS: "A manifest, and files for clients, beside each archive of the environment.",
-        naming.INPUTS: "The inputs of an archive are named after its digest, which the order names.",
-        naming.TIMING_CACHES: "One file for each GPU model and TensorRT version that engines are built for.",
-    }
-    patterns = {prefix: artifacts.objects_arn(f"{prefix}*") for prefix in reasons}
-    committed = [patterns[name] for name in (naming.ARCHIVES, naming.MANIFESTS, naming.INPUTS, naming.TIMING_CACHES)]
-    jobs = patterns[naming.JOBS]
-    allow(policy, "ReadFiles", ["s3:GetObject"], [*patterns.values()])
-    allow(policy, "WriteFiles", ["s3:AbortMultipartUpload", "s3:PutObject"], [jobs, *committed])
-    allow(policy, "RemoveJobs", ["s3:DeleteObject"], [jobs])
-    for prefix, reason in reasons.items():
-        acknowledge_wildcard(
-            policy, resource=patterns[prefix], reason=f"{reason} All keys below {prefix} are of that kind."
-        )
-    allow_listing(policy, "ListFiles", artifacts=artifacts, prefixes=list(reasons))
-    allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], artifacts.key_arns)
 
 
 def allow_parameters(policy: iam.Policy, environment: str) -> None:
     """Allow reading the environment's SSM parameters: release records and the stacks' own values."""
-    folder = parameter_arn(policy, f"tritonstack/{environment}")
-    values = f"{folder}/*"
-    allow(
-        policy,
-        "ReadParameters",
-        ["ssm:GetParameter", "ssm:GetParametersByPath"],
-        [folder, values],
-        wildcard="Release records and the stacks' own values, all of this environment; models and endpoints come "
-        "and go, so their names are not known here. None of them is a secret.",
-    )
+    allow_group(policy, "parameters", values=parameters_arn(policy, environment))
 
 
-def allow_engine_builds(policy: iam.Policy, *, project_arn: str, log_arn: str) -> None:
-    """Allow starting, stopping and following builds of the engine project."""
-    actions = ["codebuild:StartBuild", "codebuild:StopBuild", "codebuild:BatchGetBuilds"]
-    allow(policy, "BuildEngines", actions, [project_arn])
-    allow(policy, "ReadEngineLog", ["logs:GetLogEvents"], [log_arn])
-
-
-PROCESSING_ACTIONS = (
-    "sagemaker:AddTags",
-    "sagemaker:CreateProcessingJob",
-    "sagemaker:DescribeProcessingJob",
-    "sagemaker:StopProcessingJob",
-)
+def parameters_arn(scope: IConstruct, environment: str) -> str:
+    """The ARN of the folder of an environment's SSM parameters."""
+    return parameter_arn(scope, naming.parameter_prefix(environment).rstrip("/"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,22 +73,8 @@ class EngineJobs:
 def allow_engine_jobs(policy: iam.Policy, *, environment: str, role_arn: str) -> None:
     """Allow running the environment's engine jobs with a role, and reading their log."""
     jobs = EngineJobs.of(policy, environment=environment)
-    allow(
-        policy,
-        "ProcessEngines",
-        PROCESSING_ACTIONS,
-        [jobs.jobs],
-        wildcard="A job's name is used once and never again, so each ends in new digits; the pattern covers the "
-        f"engine jobs of {environment} alone.",
-    )
-    allow_passing(policy, "PassProcessingRole", role_arn=role_arn)
-    allow(
-        policy,
-        "ReadProcessingLog",
-        ["logs:GetLogEvents", "logs:DescribeLogStreams"],
-        jobs.logs,
-        wildcard=f"SageMaker names a stream of {aws_names.PROCESSING_JOBS} after job and machine; the pattern covers "
-        f"those of the engine jobs of {environment} alone.",
+    allow_group(
+        policy, "engine-jobs", environment=environment, engine_jobs=jobs.jobs, job_logs=jobs.logs, role=role_arn
     )
 
 
@@ -164,7 +113,6 @@ class BuildSignals(Construct):
         and ``jobs`` when their build has ended.
         """
         super().__init__(scope, construct_id)
-        self._environment = environment
         self.function = HandlerFunction(
             self,
             "Handler",
@@ -179,17 +127,21 @@ class BuildSignals(Construct):
                 **({} if jobs is None else {"ENGINE_JOBS": jobs.names}),
             },
         )
-        self._allow_orders(artifacts, staging_bucket)
-        self._allow_records()
-        policy = self.function.policy
-        actions = ["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StartBuild"]
-        allow(policy, "StartBuilds", actions, [project.attr_arn])
-        allow(policy, "ReadBuildLog", ["logs:GetLogEvents"], [log.arn])
-        if engines is not None:
-            actions = ["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StopBuild"]
-            allow(policy, "StopEngineBuilds", actions, [engines.attr_arn])
+        serving = naming.serving_stack(environment=environment, endpoint="*")
+        grant_group(
+            self.function.policy,
+            "build-signals",
+            artifacts=artifacts,
+            prefixes=[naming.ARCHIVES],
+            staging=bucket_arn(staging_bucket, partition=cdk.Stack.of(self).partition),
+            values=parameters_arn(self, environment),
+            stack=arn(self, "cloudformation", "stack", serving),
+            project=project.attr_arn,
+            log=log.arn,
+            engine_project=None if engines is None else engines.attr_arn,
+        )
         if jobs is not None:
-            self._allow_stopping_jobs(jobs)
+            allow_group(self.function.policy, "build-signals-jobs", environment=environment, engine_jobs=jobs.jobs)
         self.undelivered = DeadLetterRule(
             self,
             "Default",
@@ -203,65 +155,6 @@ class BuildSignals(Construct):
             function=self.function,
             age_seconds=WAIT_SECONDS,  # an event is of use as long as a deployment waits for it
         ).undelivered
-
-    def _allow_orders(self, artifacts: ArtifactBucketReference, staging_bucket: str) -> None:
-        policy = self.function.policy
-        allow(
-            policy,
-            "ReadBuildSets",
-            ["s3:GetObject"],
-            [f"arn:{cdk.Stack.of(self).partition}:s3:::{staging_bucket}/*{naming.BUILD_SET_SUFFIX}"],
-            wildcard="The build sets of every endpoint and deployment; their keys are not known here. Nothing but "
-            f"build sets ends in {naming.BUILD_SET_SUFFIX}.",
-        )
-        allow_listing(policy, "FindArchives", artifacts=artifacts, prefixes=[naming.ARCHIVES])
-        kinds = (
-            ("WriteOrders", "order", naming.ORDERS, ["s3:PutObject"]),
-            ("KeepWaits", "wait", naming.WAITS, ["s3:GetObject", "s3:PutObject"]),
-        )
-        for sid, kind, prefix, actions in kinds:
-            allow(
-                policy,
-                sid,
-                actions,
-                [artifacts.objects_arn(f"{prefix}*")],
-                wildcard=f"One {kind} for each deployment that lacks archives, named after the request that made it; "
-                "no build and no other function writes there.",
-            )
-        allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], artifacts.key_arns)
-
-    def _allow_records(self) -> None:
-        allow(
-            self.function.policy,
-            "ReadRecords",
-            ["ssm:GetParametersByPath"],
-            [parameter_arn(self, f"tritonstack/{self._environment}/*")],
-            wildcard="The release records of every endpoint of the environment, which come and go with models and "
-            "endpoints; none is written.",
-        )
-        self.function.allow_seeing_operations(
-            arn(self, "cloudformation", "stack", f"{self._environment}-serving-*"),
-            wildcard="Whether the stack that calls still waits, or rolls back: serving stacks come and go, and "
-            "CloudFormation ends each stack's ARN in digits of its own.",
-        )
-
-    def _allow_stopping_jobs(self, jobs: EngineJobs) -> None:
-        allow(
-            self.function.policy,
-            "FindEngineJobs",
-            ["sagemaker:ListProcessingJobs"],
-            ["*"],
-            wildcard="sagemaker:ListProcessingJobs has no resource type to name (service authorization reference); it "
-            "returns names and states, and changes nothing.",
-        )
-        allow(
-            self.function.policy,
-            "StopEngineJobs",
-            ["sagemaker:DescribeProcessingJob", "sagemaker:StopProcessingJob"],
-            [jobs.jobs],
-            wildcard="A job's name is used once and never again, so each ends in new digits; the pattern covers the "
-            f"engine jobs of {self._environment} alone.",
-        )
 
 
 class BuildWait(Construct):

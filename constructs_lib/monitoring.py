@@ -13,14 +13,13 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucketReference, grant_group
 from constructs_lib.handler_function import HandlerFunction, allow_event_rules, event_queue
-from constructs_lib.permission import allow, allow_each, arn, delivery_policy
+from constructs_lib.permission import allow, arn, delivery_policy
 from constructs_lib.triton_model import ExecutionRole
 from tritonstack import aws_names, naming
 from tritonstack.cloudformation.limits import allowed
 from tritonstack.config.endpoint import DataCapture
-from tritonstack.config.execution_role import permissions
 from tritonstack.monitoring.alarms import SEVERITIES, Alarm, Severity
 from tritonstack.monitoring.graphs import Variant
 from tritonstack.monitoring.metric import Series, queries
@@ -137,7 +136,7 @@ def capture_data(
             json_content_types=[JSON]
         ),
     )
-    allow_each(role.policy, permissions("capture", bucket=artifacts.bucket_arn, prefix=prefix, key=artifacts.key_arns))
+    grant_group(role.policy, "capture", artifacts=artifacts, prefix=prefix)
 
 
 def alarm_topic(scope: Construct, *, environment: str, key_arn: str, email: Sequence[str]) -> sns.CfnTopic:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -10,8 +10,9 @@ from constructs import Construct, IConstruct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from tritonstack import naming
+from tritonstack.arns import AccountRegion
 from tritonstack.catalogue import dns_suffix
-from tritonstack.config.execution_role import COLON_SERVICES, Permission
+from tritonstack.iam_statements import Statement, Value, statements
 
 
 def allow(
@@ -31,40 +32,44 @@ def allow(
         conditions: operator → condition key → value or values.
         wildcard: why the resources with a wildcard are no wider than needed: accepts cdk-nag's findings on them.
     """
+    statement = Statement(
+        sid=sid,
+        actions=tuple(actions),
+        resources=tuple(resources),
+        conditions=conditions,
+        wildcards={} if wildcard is None else {each: wildcard for each in resources if "*" in each},
+    )
+    _add(policy, statement)
+
+
+def allow_group(policy: iam.Policy, group: str, **values: Value) -> None:
+    """Add the statements of a group of ``iam_statements.yaml`` with these values."""
+    for each in statements(group, at=account_region(policy), **values):
+        _add(policy, each)
+
+
+def _add(policy: iam.Policy, statement: Statement) -> None:
     policy.add_statements(
-        iam.PolicyStatement(sid=sid, actions=list(actions), resources=list(resources), conditions=conditions)
+        iam.PolicyStatement(
+            sid=statement.sid,
+            actions=list(statement.actions),
+            resources=list(statement.resources),
+            conditions=statement.conditions,
+        )
     )
-    if wildcard is not None:
-        for resource in resources:
-            if "*" in resource:
-                acknowledge_wildcard(policy, resource=resource, reason=wildcard)
+    for resource, reason in statement.wildcards.items():
+        acknowledge_wildcard(policy, resource=resource, reason=reason)
 
 
-def allow_each(policy: iam.Policy, needed: Iterable[Permission]) -> None:
-    """Add a statement for each permission."""
-    for each in needed:
-        allow(policy, each.sid, each.actions, each.resources, conditions=each.conditions, wildcard=each.wildcard)
-
-
-def allow_metrics(policy: iam.Policy, sid: str, action: str) -> None:
-    """Let a policy read CloudWatch's metrics by one action (``cloudwatch:GetMetricData``), which takes no resource."""
-    reason = (
-        f"{action} has no resource type and no condition key (service authorization reference, CloudWatch); "
-        "it reads figures and changes nothing."
-    )
-    allow(policy, sid, [action], ["*"], wildcard=reason)
+def account_region(scope: IConstruct) -> AccountRegion:
+    """Partition, account and region of the scope's stack: tokens where they are not known."""
+    stack = cdk.Stack.of(scope)
+    return AccountRegion(partition=stack.partition, region=stack.region, account=stack.account)
 
 
 def arn(scope: IConstruct, service: str, resource: str, name: str, *, account: str | None = None) -> str:
     """ARN of a resource in the partition, account and region of the scope's stack."""
-    colon = service in COLON_SERVICES
-    return cdk.Stack.of(scope).format_arn(
-        service=service,
-        resource=resource,
-        resource_name=name,
-        account=account,
-        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME if colon else cdk.ArnFormat.SLASH_RESOURCE_NAME,
-    )
+    return account_region(scope).arn(service, resource, name, account=account)
 
 
 def parameter_arn(scope: IConstruct, name: str) -> str:
@@ -135,15 +140,9 @@ def service_principal(scope: IConstruct, service: str) -> iam.ServicePrincipal:
 
 
 def service_role(scope: Construct, service: str, *, description: str) -> tuple[iam.Role, iam.Policy]:
-    """A role for an AWS service and its one policy, which is empty: ``allow`` adds statements."""
+    """A role for an AWS service and its one policy, which is empty: ``allow_group`` adds statements."""
     role = iam.Role(scope, "Role", description=description, assumed_by=service_principal(scope, service))
     return role, iam.Policy(scope, "Access", roles=[role])
-
-
-def allow_passing(policy: iam.Policy, sid: str, *, role_arn: str) -> None:
-    """Allow passing a role to SageMaker and to no other service."""
-    to_sagemaker = {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
-    allow(policy, sid, ["iam:PassRole"], [role_arn], conditions=to_sagemaker)
 
 
 def acknowledge_nameless(policy: iam.Policy) -> None:

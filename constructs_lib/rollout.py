@@ -13,10 +13,9 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.monitoring import set_metrics
-from constructs_lib.permission import allow_each
+from constructs_lib.permission import allow_group
 from tritonstack import aws_names
 from tritonstack.config import Rollout
-from tritonstack.config.execution_role import permissions
 from tritonstack.config.rollout import ALARM_MINUTES, RollbackAlarms
 from tritonstack.monitoring.alarms import error_share
 
@@ -100,7 +99,7 @@ class FleetAlarms(Construct):
         """
         policy = iam.Policy(self, "Access") if role.written else role.policy
         role.role.attach_inline_policy(policy)
-        allow_each(policy, permissions("alarms", alarms=[alarm.attr_arn for alarm in self.alarms]))
+        allow_group(policy, "alarms", alarms=[alarm.attr_arn for alarm in self.alarms])
         return policy
 
 

@@ -13,11 +13,11 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArchiveStore
+from constructs_lib.artifact_bucket import ArchiveStore, grant_group
 from constructs_lib.joined_network import JoinedNetwork, allow_network
-from constructs_lib.permission import acknowledge_nameless, allow_each, arn, asset_repository_name, service_principal
+from constructs_lib.permission import acknowledge_nameless, allow_group, arn, asset_repository_name, service_principal
 from tritonstack import naming
-from tritonstack.config.execution_role import permissions
+from tritonstack.arns import AccountRegion
 from tritonstack.config.patterns import ECR_URI
 
 CODEBUILD_IMAGES = "aws/codebuild/"
@@ -98,14 +98,15 @@ class TritonImage:
 
     def repository_arn(self, *, partition: str) -> str:
         """The repository's ARN in a partition (``aws``, ``aws-cn``, or a token)."""
-        return f"arn:{partition}:ecr:{self.region}:{self.account}:repository/{self.repository}"
+        place = AccountRegion(partition=partition, region=self.region, account=self.account)
+        return place.arn("ecr", "repository", self.repository)
 
 
 def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
     """Allow pulling from the repositories of these images, and no other."""
     partition = cdk.Stack.of(policy).partition
     repositories = sorted({image.repository_arn(partition=partition) for image in images})
-    allow_each(policy, permissions("pull", repositories=repositories))
+    allow_group(policy, "pull", repositories=repositories)
 
 
 class ExecutionRole(Construct):
@@ -158,16 +159,16 @@ class ExecutionRole(Construct):
         generation = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:8]
         self.policy = iam.Policy(self, f"Access{generation}")
         self.role.attach_inline_policy(self.policy)  # which a role that is imported as immutable leaves undone
-        needed = permissions(
+        grant_group(
+            self.policy,
             "serving",
-            bucket=artifacts.bucket_arn,
+            artifacts=artifacts,
+            prefixes=[archive_prefix],
             prefix=archive_prefix,
-            key=artifacts.key_arns or None,
             repositories=[image.repository_arn(partition=cdk.Stack.of(self).partition)],
             log_group=arn(self, "logs", "log-group", naming.endpoint_log_group(endpoint_name)),
             endpoint=endpoint_name,
         )
-        allow_each(self.policy, needed)
         if network is not None:
             allow_network(self.policy, network=network, of="model")
             acknowledge_nameless(self.policy)

@@ -10,12 +10,12 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.model_build import PROCESSING_ACTIONS, EngineJobs
-from constructs_lib.permission import arn, parameter_arn, staging_bucket_name
+from constructs_lib.model_build import EngineJobs
+from constructs_lib.permission import account_region, arn, parameter_arn, staging_bucket_name
 from constructs_lib.triton_model import TritonImage
-from tritonstack import aws_names, naming
+from tritonstack import aws_names, iam_statements, naming
+from tritonstack.arns import bucket_arn
 from tritonstack.config import Environment
-from tritonstack.config.execution_role import permissions
 from tritonstack.preparation.deployed_builds import DeployedBuilds
 
 Statement = dict[str, Any]
@@ -120,11 +120,11 @@ class VpcEndpoints(Construct):
                 "Effect": "Allow",
                 "Principal": "*",
                 "Action": "s3:GetObject",
-                "Resource": f"arn:{partition}:s3:::prod-{region}-starport-layer-bucket/*",
+                "Resource": bucket_arn(f"prod-{region}-starport-layer-bucket/*", partition=partition),
             },
         ]
         if self._builds is not None or self._load_test is not None:
-            staging = f"arn:{partition}:s3:::{staging_bucket_name(self._stack)}"
+            staging = bucket_arn(staging_bucket_name(self._stack), partition=partition)
             statements.append(
                 self._own(
                     "BuildSource",
@@ -133,7 +133,7 @@ class VpcEndpoints(Construct):
                 )
             )
         if self._builds is not None and self._builds.weights:
-            weights = [f"arn:{partition}:s3:::{url.removeprefix('s3://')}" for url in self._builds.weights]
+            weights = [bucket_arn(url.removeprefix("s3://"), partition=partition) for url in self._builds.weights]
             statements.append(self._own("Weights", ["s3:GetObject"], weights))
         return statements
 
@@ -172,7 +172,7 @@ class VpcEndpoints(Construct):
         if not images:
             return {}
         repositories = sorted({each.repository_arn(partition=self._stack.partition) for each in images})
-        to_pull, to_log_in = permissions("pull", repositories=repositories)
+        to_pull, to_log_in = iam_statements.statements("pull", at=account_region(self), repositories=repositories)
         pull = self._own("PullImages", to_pull.actions, to_pull.resources)
         login = self._own("LogIn", to_log_in.actions, to_log_in.resources)
         return {"ecr.api": [pull, login], "ecr.dkr": [pull, login]}
@@ -213,7 +213,8 @@ class VpcEndpoints(Construct):
             found["codebuild"] = [self._own("BuildEngines", actions, [projects])]
         if "processing" in kinds:
             jobs = EngineJobs.of(self, environment=environment).jobs
-            found["sagemaker.api"] = [self._own("ProcessEngines", PROCESSING_ACTIONS, [jobs])]
+            [processes] = (each for each in iam_statements.groups()["engine-jobs"] if each.sid == "ProcessEngines")
+            found["sagemaker.api"] = [self._own(processes.sid, processes.actions, [jobs])]
         # A build's machine writes its log; an endpoint that lets through our own code's calls alone would cut it off.
         written = ["builds", "engines"] if "codebuild" in kinds else ["builds"]
         own = [self._log_group(naming.log_group(environment=environment, of=of)) for of in written]

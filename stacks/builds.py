@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf, allow_jobs
+from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf, grant_group
 from constructs_lib.codebuild_project import (
     BuildLog,
     BuildSource,
@@ -23,11 +23,11 @@ from constructs_lib.codebuild_project import (
     vpc_config,
 )
 from constructs_lib.joined_network import BuildNetwork, allow_any_network, allow_network
-from constructs_lib.model_build import BuildSignals, EngineJobs, allow_engine_builds, allow_engine_jobs, allow_preparing
+from constructs_lib.model_build import BuildSignals, EngineJobs, allow_engine_jobs, allow_preparing
 from constructs_lib.outputs import publish_outputs, write_parameter
-from constructs_lib.permission import acknowledge_nameless, allow, service_role
+from constructs_lib.permission import acknowledge_nameless, allow_group, service_role
 from constructs_lib.triton_model import TritonImage, allow_pull
-from tritonstack import aws_names, naming
+from tritonstack import naming
 from tritonstack.config import Environment
 from tritonstack.config.builds import QUEUE_MINUTES
 from tritonstack.engines.engine_builds import Builder
@@ -170,14 +170,9 @@ class BuildsStack(cdk.Stack):
         role, policy = service_role(
             scope, "codebuild", description=f"Builds TensorRT engines of {environment} in CodeBuild"
         )
-        # CodeBuild user guide, "Allow CodeBuild to interact with other AWS services".
-        allow_jobs(policy, ["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject"], artifacts=artifacts)
-        allow(policy, "FindJobs", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [artifacts.bucket_arn])
-        # As CodeBuild requires for a project's key, which encrypts the build's output.
-        actions = ("Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey", "ReEncryptFrom", "ReEncryptTo")
-        allow(policy, "UseKey", [f"kms:{action}" for action in actions], artifacts.key_arns)
+        grant_group(policy, "codebuild-engines", artifacts=artifacts, prefixes=[naming.JOBS])
         allow_pull(policy, images=images)
-        allow(policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
+        allow_group(policy, "write-log", log=log.arn)
         if self._network is not None:
             allow_network(policy, network=self._network, of="codebuild")
         acknowledge_nameless(policy)
@@ -219,7 +214,7 @@ class BuildsStack(cdk.Stack):
             reason="An engine runs only on the TensorRT that built it, so it is built in the very Triton image that "
             "serves it; no image that CodeBuild provides has that TensorRT.",
         )
-        allow_engine_builds(of_builds, project_arn=project.attr_arn, log_arn=log.arn)
+        allow_group(of_builds, "engine-builds", project=project.attr_arn, log=log.arn)
         self._record("engine-project-name", project.ref)
         return project
 
@@ -233,24 +228,10 @@ class BuildsStack(cdk.Stack):
             "sagemaker",
             description=f"Builds TensorRT engines of {environment} in SageMaker Processing",
         )
-        key = artifacts.key_arns
-        # Developer guide: "CreateProcessingJob API: Execution Role Permissions".
-        allow_jobs(policy, ["s3:GetObject", "s3:PutObject"], artifacts=artifacts)
-        allow(policy, "UseKey", ["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], key)
-        # For the volume of an instance without disks of its own (the same page).
-        aws_only = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
-        allow(policy, "AttachEncryptedVolume", ["kms:CreateGrant"], key, conditions=aws_only)
+        grant_group(policy, "processing-engines", artifacts=artifacts, prefixes=[naming.JOBS])
         allow_pull(policy, images=_images(builders))
-        allow(
-            policy,
-            "WriteLog",
-            ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-            EngineJobs.of(self, environment=environment).logs,
-            wildcard="SageMaker names a stream after job and machine; the pattern covers those of the engine jobs of "
-            f"{environment} alone.",
-        )
-        metrics = {"StringEquals": {"cloudwatch:namespace": aws_names.PROCESSING_JOBS}}
-        allow(policy, "WriteMetrics", ["cloudwatch:PutMetricData"], ["*"], conditions=metrics)
+        logs = EngineJobs.of(self, environment=environment).logs
+        allow_group(policy, "processing-output", environment=environment, job_logs=logs)
         if self._jobs_network is not None:
             allow_any_network(policy, of="processing")
         acknowledge_nameless(policy)

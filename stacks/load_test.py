@@ -16,7 +16,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucketReference, allow_listing
+from constructs_lib.artifact_bucket import ArtifactBucketReference, grant_group
 from constructs_lib.codebuild_project import (
     BuildLog,
     BuildSource,
@@ -26,47 +26,29 @@ from constructs_lib.codebuild_project import (
 )
 from constructs_lib.handler_function import DeadLetterRule, HandlerFunction
 from constructs_lib.joined_network import allow_any_network
+from constructs_lib.model_build import parameters_arn
 from constructs_lib.outputs import write_parameter
 from constructs_lib.permission import (
     acknowledge_nameless,
-    allow,
-    allow_passing,
-    arn,
+    allow_group,
     asset_repository_name,
     endpoint_arns,
     parameter_arn,
     service_role,
 )
 from constructs_lib.triton_model import TritonImage, allow_pull
-from tritonstack import aws_names, naming
+from tritonstack import naming
 from tritonstack.config import EndpointSettings, Environment, LoadTestSettings
 
 if TYPE_CHECKING:
     from constructs_lib.network import NetworkReference
 
-TESTS = naming.load_test_prefix()
 COMMAND = '.envs/main/bin/python -m tritonstack_capacity.bench.cloud_build "$TRITONSTACK_BUCKET" "$TRITONSTACK_TEST"'
 """The command of a build: run the plan of one test."""
-METRIC_NAMESPACES = (aws_names.SAGEMAKER, aws_names.INSTANCES, aws_names.RECOMMENDATION_JOBS)
-MADE_BY_JOBS = {"endpoint": "Endpoint", "endpoint-config": "EndpointConfig", "model": "Model"}
-"""Resource type → the noun in its actions."""
 FAILED_STATUSES = ("ABORTED", "FAILED", "TIMED_OUT")
 """Statuses of an execution that may leave resources behind (Step Functions guide: "Events")."""
 EVENT_SECONDS = 6 * 60 * 60
 """Longest time that Lambda keeps an asynchronous event (developer guide: "Asynchronous invocation")."""
-LOG_DELIVERY = (
-    "logs:CreateLogDelivery",
-    "logs:DeleteLogDelivery",
-    "logs:DescribeLogGroups",
-    "logs:DescribeResourcePolicies",
-    "logs:GetLogDelivery",
-    "logs:ListLogDeliveries",
-    "logs:PutResourcePolicy",
-    "logs:UpdateLogDelivery",
-)
-"""Actions that logging takes (Step Functions guide: "Logging to CloudWatch Logs")."""
-TRACES = ("xray:GetSamplingRules", "xray:GetSamplingTargets", "xray:PutTelemetryRecords", "xray:PutTraceSegments")
-"""Actions that tracing takes (guide: "Tracing with X-Ray")."""
 
 
 class LoadTestStack(cdk.Stack):
@@ -113,31 +95,21 @@ class LoadTestStack(cdk.Stack):
         environment = self._environment.environment
         scope, names = Construct(self, "Bench"), [each.name for each in endpoints]
         role, policy = service_role(scope, "codebuild", description=f"Runs load tests on endpoints of {environment}")
-        actions = ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"]
-        allow(policy, "CallEndpoints", actions, endpoint_arns(self, environment, names))
-        allow_describing_models(policy)
-        why = "The release records of the tested endpoints, which come and go with models; none is written."
-        records = [parameter_arn(self, f"tritonstack/{environment}/{each}/*") for each in names]
+        tested = [naming.EndpointReference(environment=environment, endpoint=each) for each in names]
         bucket = naming.artifact_parameter(environment=environment, value="bucket-name")
-        modes = [naming.outputs_parameter(environment=environment, stack=naming.serving_part(each)) for each in names]
-        read = [*records, *(parameter_arn(self, each) for each in (bucket, *modes))]
-        allow(policy, "ReadRecords", ["ssm:GetParameter"], read, wildcard=why)
-        every = [parameter_arn(self, f"tritonstack/{environment}/*")]
-        allow(policy, "FindRecords", ["ssm:GetParametersByPath"], every, wildcard=why)
-        why = (
-            "A test has a folder of its own, a manifest is named after its archive's digest; both come after the "
-            "deployment that made this role."
+        grant_group(
+            policy,
+            "bench",
+            artifacts=self._artifacts,
+            prefixes=[naming.manifests_prefix(each) for each in names],
+            endpoints=endpoint_arns(self, environment, names),
+            records=[parameter_arn(self, f"{each.records}*") for each in tested],
+            read_values=[parameter_arn(self, name) for name in (bucket, *(each.outputs for each in tested))],
+            values=parameters_arn(self, environment),
         )
-        prefixes = [naming.manifests_prefix(each) for each in names]
-        tests = [self._artifacts.objects_arn(f"{TESTS}*")]
-        manifests = [self._artifacts.objects_arn(f"{prefix}*") for prefix in prefixes]
-        allow(policy, "KeepTests", ["s3:GetObject", "s3:PutObject"], tests, wildcard=why)
-        allow(policy, "ReadManifests", ["s3:GetObject"], manifests, wildcard=why)
-        allow_listing(policy, "FindManifests", artifacts=self._artifacts, prefixes=prefixes)
-        allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], self._artifacts.key_arns)
         source = BuildSource(self, "Source", models=None)
         source.allow_reading(policy)
-        allow(policy, "ReadFigures", ["cloudwatch:GetMetricStatistics"], ["*"])
+        allow_group(policy, "bench-figures")
         acknowledge_nameless(policy)
         network = self._network("BuildNetwork").of_builds() if self._environment.benched_in_network else None
         project = cpu_project(
@@ -167,16 +139,7 @@ class LoadTestStack(cdk.Stack):
         steps_scope, scope = Construct(self, "Steps"), Construct(self, "Recommender")
         steps = self._steps(steps_scope, jobs, prefixes)
         role, policy = service_role(scope, "states", description=f"Runs load tests of {environment}")
-        allow(policy, "CallSteps", ["lambda:InvokeFunction"], [steps.arn])
-        allow(policy, "DeliverLog", LOG_DELIVERY, ["*"])
-        allow(
-            policy,
-            "Trace",
-            TRACES,
-            ["*"],
-            wildcard="CloudWatch Logs' deliveries and X-Ray's traces have no resource type to name (Step Functions "
-            'guide: "Logging to CloudWatch Logs", "Tracing with X-Ray").',
-        )
+        allow_group(policy, "recommender-machine", function=steps.arn)
         document = definition(at_once=self._settings.recommender.at_once, partition=self.partition)
         machine = stepfunctions.CfnStateMachine(
             scope,
@@ -218,29 +181,15 @@ class LoadTestStack(cdk.Stack):
         return machine
 
     def _job_role(self, endpoints: Sequence[EndpointSettings], prefixes: Sequence[str]) -> iam.Role:
-        """The role of Inference Recommender jobs: reads archives and payloads, pulls the image, owns test endpoints.
-
-        AWS documents no least set of actions for this role (its guide has AmazonSageMakerFullAccess): the actions here
-        are those that the job's documented work takes, on the names that its documentation gives to what it creates.
-        """
+        """The role of Inference Recommender jobs: reads archives and payloads, pulls the image, owns test endpoints."""
         environment = self._environment
         role, policy = service_role(
             Construct(self, "Jobs"),
             "sagemaker",
             description=f"Load tests of {environment.environment} with SageMaker Inference Recommender",
         )
-        patterns = [*(f"{prefix}*" for prefix in prefixes), f"{TESTS}*/payloads/*"]
-        allow(
-            policy,
-            "ReadArchivesAndPayloads",
-            ["s3:GetObject"],
-            [self._artifacts.objects_arn(pattern) for pattern in patterns],
-            wildcard="An archive is named after its digest, a payload lies in the folder of its test; both come "
-            "after the deployment that made this role.",
-        )
-        below = {"StringLike": {"s3:prefix": [each for one in patterns for each in (one, one.removesuffix("/*"))]}}
-        allow(policy, "ListArchivesAndPayloads", ["s3:ListBucket"], [self._artifacts.bucket_arn], conditions=below)
-        allow(policy, "UseKey", ["kms:Decrypt"], self._artifacts.key_arns)
+        payloads = naming.payloads_prefix(test="*")
+        grant_group(policy, "recommender-jobs", artifacts=self._artifacts, prefixes=[*prefixes, payloads])
         built = asset_repository_name(self)  # what a deployment builds has the tag that the endpoint's stack gives it
         images = [
             TritonImage.from_uri(each.image_uri(self.region))
@@ -249,37 +198,13 @@ class LoadTestStack(cdk.Stack):
             for each in endpoints
         ]
         allow_pull(policy, images=images)
-        why = (
-            "Each test has names of its own, and what its jobs make is named after them; the pattern covers the tests "
-            "of this environment alone."
+        allow_group(
+            policy,
+            "recommender-endpoints",
+            test_names=self._job_names,
+            endpoint_logs=naming.endpoint_log_group(self._job_names),
+            role=role.role_arn,
         )
-        actions = [
-            "sagemaker:AddTags",
-            *(f"sagemaker:{verb}{noun}" for verb in ("Create", "Delete", "Describe") for noun in MADE_BY_JOBS.values()),
-            "sagemaker:InvokeEndpoint",
-        ]
-        made = [arn(self, "sagemaker", resource, self._job_names) for resource in MADE_BY_JOBS]
-        allow(policy, "MakeAndCallEndpoints", actions, made, wildcard=why)
-        packages = [arn(self, "sagemaker", "model-package", self._job_names)]
-        allow(policy, "ReadPackages", ["sagemaker:DescribeModelPackage"], packages, wildcard=why)
-        allow_passing(policy, "PassItself", role_arn=role.role_arn)
-        groups = {
-            "WriteJobLog": aws_names.RECOMMENDATION_JOBS,
-            "WriteEndpointLogs": naming.endpoint_log_group(self._job_names),
-        }
-        for sid, name in groups.items():
-            group = arn(self, "logs", "log-group", name)
-            allow(
-                policy,
-                sid,
-                ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-                [group, f"{group}:log-stream:*"],
-                wildcard="SageMaker makes these groups and streams, and names them after jobs, endpoints and "
-                "instances; the pattern covers Inference Recommender's log and this environment's tests.",
-            )
-        namespaces = {"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}}
-        allow(policy, "WriteMetrics", ["cloudwatch:PutMetricData"], ["*"], conditions=namespaces)
-        allow(policy, "ReadMetrics", ["cloudwatch:GetMetricData"], ["*"])
         if environment.joined_network is not None:
             allow_any_network(policy, of="recommender")
         acknowledge_nameless(policy)
@@ -303,44 +228,13 @@ class LoadTestStack(cdk.Stack):
                 "NAMES": self._job_names.removesuffix("*"),
             },
         )
-        policy = function.policy
-        why = (
-            "A test has a folder of its own, an archive is named after its digest; both come after the deployment "
-            "that made this role."
-        )
-        archives = [self._artifacts.objects_arn(f"{prefix}*") for prefix in prefixes]
-        tests = [self._artifacts.objects_arn(f"{TESTS}*")]
-        allow(policy, "KeepTests", ["s3:GetObject", "s3:PutObject"], tests, wildcard=why)
-        allow(policy, "ReadArchives", ["s3:GetObject"], archives, wildcard=why)
-        allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], self._artifacts.key_arns)
-
-        def allow_named(sid: str, resources: Sequence[str], actions: Sequence[str]) -> None:
-            named = [arn(self, "sagemaker", resource, self._job_names) for resource in resources]
-            why = "Each test has names of its own; the pattern covers the tests of this environment alone."
-            allow(policy, sid, [f"sagemaker:{action}" for action in actions], named, wildcard=why)
-
-        packages = ("ModelPackage", "ModelPackageGroup")
-        verbs = ("Create", "Delete", "Describe")
-        keeping = [f"{verb}{noun}" for verb in verbs for noun in packages]
-        allow_named("KeepPackages", ["model-package-group", "model-package"], keeping)
-        running = [f"{verb}InferenceRecommendationsJob" for verb in ("Create", "Describe", "Stop")]
-        allow_named("RunJobs", ["inference-recommendations-job"], ["AddTags", *running])
-        allow_passing(policy, "PassRole", role_arn=jobs.role_arn)
-        for resource, noun in MADE_BY_JOBS.items():
-            allow_named(f"Remove{resource.title().replace('-', '')}s", [resource], [f"Delete{noun}"])
-        allow(
-            policy,
-            "FindLeftovers",
-            [
-                "cloudwatch:GetMetricStatistics",
-                "sagemaker:ListEndpointConfigs",
-                "sagemaker:ListEndpoints",
-                "sagemaker:ListModelPackages",
-                "sagemaker:ListModels",
-            ],
-            ["*"],
-            wildcard="cloudwatch:GetMetricStatistics and SageMaker's List actions have no resource type to name "
-            "(service authorization reference); they return names and metrics, and change nothing.",
+        grant_group(
+            function.policy,
+            "recommender-steps",
+            artifacts=self._artifacts,
+            prefixes=prefixes,
+            test_names=self._job_names,
+            role=jobs.role_arn,
         )
         return function
 
@@ -356,19 +250,6 @@ class LoadTestStack(cdk.Stack):
     def _record(self, value: str, text: str) -> None:
         name = naming.load_test_parameter(environment=self._environment.environment, value=value)
         write_parameter(self, value, name=name, text=text)
-
-
-def allow_describing_models(policy: iam.Policy) -> None:
-    """A test's results state the endpoint config and the model that were measured."""
-    for action, resource in (("DescribeEndpointConfig", "endpoint-config"), ("DescribeModel", "model")):
-        allow(
-            policy,
-            action,
-            [f"sagemaker:{action}"],
-            [arn(policy, "sagemaker", resource, "*")],
-            wildcard="CloudFormation names configs and models anew with each replacement; they are described, for "
-            "the results to say what was measured, and not changed.",
-        )
 
 
 def definition(*, at_once: int, partition: str) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from constructs import Construct
 
 from constructs_lib.account_requirements import apply_account_requirements, tag_all
 from constructs_lib.codebuild_project import acknowledge_role_paths
+from constructs_lib.permission import account_region
 from constructs_lib.pipeline_parts import AssumingRole, PipelineBucket, PipelineTopic, acknowledge_pipeline, narrow
 from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
 from tritonstack.config import BuildSettings
-from tritonstack.config.execution_role import permissions
 from tritonstack.config.pipeline import (
     PIPELINE_FILE,
     LoadedPipeline,
@@ -35,6 +35,7 @@ from tritonstack.config.pipeline import (
     load_pipeline,
 )
 from tritonstack.errors import Problem, refuse
+from tritonstack.iam_statements import statements
 from tritonstack.pipeline import builds
 from tritonstack.pipeline.builds import PipelineNames, Work
 from tritonstack.preparation.deployed_builds import deployed_builds
@@ -153,7 +154,8 @@ class PipelineStack(cdk.Stack):
         return pipelines.CodeBuildOptions(
             partial_build_spec=codebuild.BuildSpec.from_object({"phases": {"pre_build": {"commands": [command]}}}),
             role_policy=[
-                iam.PolicyStatement.from_json(each.statement) for each in permissions("pull", repositories=repositories)
+                iam.PolicyStatement.from_json(each.document)
+                for each in statements("pull", at=account_region(self), repositories=repositories)
             ],
         )
 

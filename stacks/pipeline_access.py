@@ -9,15 +9,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucketReference, allow_key_through_s3, allow_listing
-from constructs_lib.model_build import allow_engine_builds, allow_engine_jobs, allow_parameters, allow_preparing
-from constructs_lib.permission import allow, allow_metrics, arn, endpoint_arns, staging_bucket_name
+from constructs_lib.artifact_bucket import ArtifactBucketReference, grant_group
+from constructs_lib.model_build import allow_engine_jobs, allow_parameters, allow_preparing
+from constructs_lib.permission import allow_group, arn, endpoint_arns, regional_service, staging_bucket_name
 from tritonstack import naming
+from tritonstack.arns import bucket_arn
 from tritonstack.config import Environment
 from tritonstack.pipeline.builds import PipelineNames, Work
-
-from .load_test import TESTS, allow_describing_models
 
 SESSION_HOURS = 1
 """A role that is assumed from another role is assumed for an hour at most, whatever it allows (IAM user guide: "Role
@@ -98,8 +96,7 @@ class PipelineAccessStack(cdk.Stack):
         single = [each.name for each in tested if not each.multi_model]
         if len(single) < len(tested):
             project = self._read(naming.load_test_parameter(environment=name, value="project-name"))
-            actions = ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"]
-            allow(policy, "RunBench", actions, [arn(self, "codebuild", "project", project)])
+            allow_group(policy, "pipeline-bench", project=project)
         if single:
             machine = self._read(naming.load_test_parameter(environment=name, value="state-machine-name"))
             allow_recommender(
@@ -117,10 +114,7 @@ class PipelineAccessStack(cdk.Stack):
 def allow_engines_by_codebuild(policy: iam.Policy, *, environment: str, project_name: str) -> None:
     """Allow building engines with the environment's engine project."""
     log = arn(policy, "logs", "log-group", f"{naming.log_group(environment=environment, of='engines')}:*")
-    project = arn(policy, "codebuild", "project", project_name)
-    allow_engine_builds(policy, project_arn=project, log_arn=log)
-    reason = "The streams of one log group, which CodeBuild names after builds that are to come."
-    acknowledge_wildcard(policy, resource=log, reason=reason)
+    allow_group(policy, "pipeline-engine-builds", project=arn(policy, "codebuild", "project", project_name), log=log)
 
 
 def allow_verifying(
@@ -128,66 +122,29 @@ def allow_verifying(
 ) -> None:
     """Allow ``tritonstack verify``: read what is deployed and recorded, send sample requests."""
     allow_parameters(policy, environment)
-    _allow_endpoints(policy, environment=environment, endpoints=endpoints)
     stack = cdk.Stack.of(policy)
-    reasons = {
-        artifacts.objects_arn(
-            f"{naming.MANIFESTS}*"
-        ): "The manifests of every archive of the environment, and the files for clients beside them.",
-        artifacts.objects_arn(
-            f"{naming.ARCHIVES}*"
-        ): "Whether the archive that a record names is there; archives come and go.",
-    }
-    sets = f"arn:{stack.partition}:s3:::{staging_bucket_name(stack)}/*{naming.RELEASE_SET_SUFFIX}"
-    allow(policy, "ReadManifests", ["s3:GetObject"], list(reasons))
-    allow(policy, "ReadReleaseSets", ["s3:GetObject"], [sets])
-    reasons[sets] = (
-        "What is deployed is listed in a release set, an asset named after its content. Nothing else ends so."
-    )
-    for pattern, reason in reasons.items():
-        acknowledge_wildcard(policy, resource=pattern, reason=reason)
-    allow_listing(policy, "ListArchives", artifacts=artifacts, prefixes=[naming.ARCHIVES, naming.MANIFESTS])
-    allow_key_through_s3(policy, "DecryptManifests", ["kms:Decrypt"], artifacts=artifacts)
-
-
-def _allow_endpoints(policy: iam.Policy, *, environment: str, endpoints: Sequence[str]) -> None:
-    arns = endpoint_arns(policy, environment, endpoints)
-    stacks = [
-        arn(policy, "cloudformation", "stack", f"{naming.serving_stack(environment=environment, endpoint=each)}/*")
-        for each in endpoints
-    ]
-    allow(policy, "SendSampleRequests", ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"], arns)
-    allow(
+    grant_group(
         policy,
-        "SeeStacks",
-        ["cloudformation:DescribeStackResources", "cloudformation:GetTemplate"],
-        stacks,
-        wildcard="A stack's ARN ends in an id that CloudFormation gives; the name before it is whole.",
+        "pipeline-verify",
+        artifacts=artifacts,
+        prefixes=[naming.ARCHIVES, naming.MANIFESTS],
+        s3=regional_service(policy, "s3"),
+        staging=bucket_arn(staging_bucket_name(stack), partition=stack.partition),
+        endpoints=endpoint_arns(policy, environment, endpoints),
+        stacks=[naming.serving_stack(environment=environment, endpoint=each) for each in endpoints],
     )
-    allow(
-        policy,
-        "FindStacks",
-        ["cloudformation:DescribeStacks", "cloudformation:ListStacks"],
-        ["*"],
-        wildcard="Which stacks left the environment's file shows among all stacks alone, by their tags: without a "
-        "name DescribeStacks wants both actions, for all stacks (API reference). They change nothing.",
-    )
-    allow_metrics(policy, "SeeLoads", "cloudwatch:GetMetricData")
 
 
 def allow_load_tests(policy: iam.Policy, *, environment: str, artifacts: ArtifactBucketReference) -> None:
     """Allow what starting any load test takes: parameters of the stacks, and the folder of tests."""
     allow_parameters(policy, environment)
-    allow(
+    grant_group(
         policy,
-        "KeepTests",
-        ["s3:GetObject", "s3:PutObject"],
-        [artifacts.objects_arn(f"{TESTS}*")],
-        wildcard="A test has a folder of its own, which comes after the deployment that made this role.",
+        "pipeline-load-tests",
+        artifacts=artifacts,
+        prefixes=[naming.load_test_prefix()],
+        s3=regional_service(policy, "s3"),
     )
-    # Without it S3 reports a missing object as access denied.
-    allow_listing(policy, "FindTests", artifacts=artifacts, prefixes=[TESTS])
-    allow_key_through_s3(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], artifacts=artifacts)
 
 
 def allow_recommender(
@@ -199,22 +156,12 @@ def allow_recommender(
     state_machine_name: str,
 ) -> None:
     """Allow running the state machine that tests single-model endpoints. ``endpoints``: their names in settings."""
-    allow(policy, "DescribeEndpoints", ["sagemaker:DescribeEndpoint"], endpoint_arns(policy, environment, endpoints))
-    allow_describing_models(policy)
-    prefixes = [naming.manifests_prefix(each) for each in endpoints]
-    allow(
+    grant_group(
         policy,
-        "ReadManifests",
-        ["s3:GetObject"],
-        [artifacts.objects_arn(f"{prefix}*") for prefix in prefixes],
-        wildcard="A manifest is named after its archive's digest; archives come and go.",
+        "pipeline-recommender",
+        artifacts=artifacts,
+        prefixes=[naming.manifests_prefix(each) for each in endpoints],
+        endpoints=endpoint_arns(policy, environment, endpoints),
+        machine=state_machine_name,
+        test_names=f"{naming.load_test_job_prefix(environment)}*",
     )
-    allow_listing(policy, "FindManifests", artifacts=artifacts, prefixes=prefixes)
-    machine = arn(policy, "states", "stateMachine", state_machine_name)
-    executions = arn(policy, "states", "execution", f"{state_machine_name}:*")
-    jobs = arn(policy, "sagemaker", "inference-recommendations-job", f"{naming.load_test_job_prefix(environment)}*")
-    why = "Executions and jobs of the one state machine are named after tests."
-    allow(policy, "StartRecommender", ["states:StartExecution"], [machine])
-    actions = ["states:DescribeExecution", "states:StopExecution"]
-    allow(policy, "FollowRecommender", actions, [executions], wildcard=why)
-    allow(policy, "FollowJobs", ["sagemaker:DescribeInferenceRecommendationsJob"], [jobs], wildcard=why)

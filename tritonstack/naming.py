@@ -274,6 +274,11 @@ def load_test_prefix(*, test: str = "") -> str:
     return f"load-tests/{test}/" if test else "load-tests/"
 
 
+def payloads_prefix(*, test: str) -> str:
+    """Where a load test's payloads lie, with a trailing slash; "*": those of any test, as a pattern."""
+    return f"{load_test_prefix(test=test)}payloads/"
+
+
 def load_test_job_prefix(environment: str) -> str:
     """Prefix of the names of an environment's load test jobs, and of all that they make: at most 16 characters.
 

@@ -22,7 +22,7 @@ from tritonstack.preflight.account import (
     lets_in,
     qualifier_of,
 )
-from tritonstack.preflight.role import needed_permissions
+from tritonstack.preflight.role import needed_statements
 from tritonstack.preflight.subject import Subject
 from tritonstack.read_only_aws import ReadOnlyCalls
 
@@ -154,7 +154,7 @@ def test_an_image_that_a_deployment_builds_is_not_there_yet(tmp_path: Path) -> N
     what = served(folder, {"image": {"directory": "images"}, "role_arn": f"arn:aws:iam::{ACCOUNT}:role/own"})
     assert results_of(check_image, what, {}) == {}
     subject = subject_of(what, {"ssm.GetParameter": {"Parameter": {"Name": "n", "Value": "value"}}}, project=folder)
-    [pull] = [each for each in needed_permissions(subject, what.environment.endpoints[0]) if each.sid == "PullImage"]
+    [pull] = [each for each in needed_statements(subject, what.environment.endpoints[0]) if each.sid == "PullImage"]
     name = f"cdk-{QUALIFIER}-container-assets-{ACCOUNT}-us-east-1"
     assert pull.resources == (f"arn:aws:ecr:us-east-1:{ACCOUNT}:repository/{name}",)
 

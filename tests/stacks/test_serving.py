@@ -13,7 +13,7 @@ from aws_cdk import assertions
 from stacks.serving import ServingStack
 from tests.constructs_lib.templates import allowed, flat, listed, of_type, only, properties, template_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, new_stage, serving_template, stage
-from tritonstack.config.execution_role import required_permissions
+from tritonstack.preflight.role import required_statements
 
 OWN_REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 ROLE = "arn:aws:iam::123456789012:role/team/containers"
@@ -114,7 +114,7 @@ def test_a_role_of_ones_own_gets_no_policy_and_needs_what_preflight_prints() -> 
     assert [name for name in template["Resources"] if name.startswith(("ExecutionRole", "OwnRole"))] == []
     needed = stack.resolve(stack.role.required_policy.to_json())["Statement"]
     repository = "arn:aws:ecr:us-east-1:763104351884:repository/sagemaker-tritonserver"
-    printed = required_permissions(of, of.endpoints[0], repository_arn=repository, parameter="${{{}}}".format)
+    printed = required_statements(of, of.endpoints[0], repository_arn=repository, parameter="${{{}}}".format)
     assert [(each["Sid"], listed(each["Action"])) for each in needed] == [
         (each.sid, list(each.actions)) for each in printed
     ]

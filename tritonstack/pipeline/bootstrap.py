@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tritonstack.arns import role_arn
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.config.environment import Environment
 from tritonstack.config.pipeline import LoadedPipeline
@@ -92,15 +93,14 @@ def environment_policy(environment: Environment, names: PipelineNames) -> Policy
         parts.append("alarms_or_dashboard")
     if any(each.scaling is not None for endpoint in environment.endpoints for each in endpoint.variant_settings):
         parts.append("scaling")
-        more.append(_scaling_role(f"arn:{names.partition}:iam::{environment.account}:role/{SCALING_ROLE}"))
+        more.append(_scaling_role(role_arn(SCALING_ROLE, partition=names.partition, account=environment.account)))
     if environment.network is not None:
         parts.append("network")
         more.append(_private_dns(f"arn:{names.partition}:route53:::hostedzone/*"))
     if environment.load_test is not None:
         parts.append("load_test")
-    path = environment.role_path or "/"
     roles = [
-        f"arn:{names.partition}:iam::{environment.account}:role{path}{start}-*"
+        role_arn(f"{start}-*", partition=names.partition, account=environment.account, path=environment.role_path)
         for start in (environment.environment, f"{names.pipeline}-{environment.environment}")
     ]
     policy = _policy(parts, roles=roles, boundary=environment.permissions_boundary)
@@ -110,7 +110,9 @@ def environment_policy(environment: Environment, names: PipelineNames) -> Policy
 def pipeline_policy(pipeline: LoadedPipeline) -> Policy:
     """The same for the pipeline's own stack."""
     settings, names = pipeline.settings, PipelineNames.of(pipeline.settings)
-    roles = [f"arn:{names.partition}:iam::{settings.account}:role{settings.role_path or '/'}{settings.name}-*"]
+    roles = [
+        role_arn(f"{settings.name}-*", partition=names.partition, account=settings.account, path=settings.role_path)
+    ]
     return _policy(["pipeline"], roles=roles, boundary=settings.permissions_boundary)
 
 

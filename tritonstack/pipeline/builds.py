@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from tritonstack.arns import role_arn
 from tritonstack.config.pipeline import Pipeline
 
 Work = Literal["prepare", "verify", "measure"]
@@ -37,7 +38,8 @@ class PipelineNames:
 
     def build_role_arn(self, environment: str, work: Work) -> str:
         """Its ARN, as ``aws:PrincipalArn`` has it: with the path, without a session."""
-        return f"arn:{self.partition}:iam::{self.account}:role{self.role_path}{self.build_role(environment, work)}"
+        name = self.build_role(environment, work)
+        return role_arn(name, partition=self.partition, account=self.account, path=self.role_path)
 
     def access_role(self, environment: str, work: Work) -> str:
         """The role in the environment's account that they assume."""
@@ -45,7 +47,8 @@ class PipelineNames:
 
     def access_role_arn(self, environment: str, work: Work, *, account: str, role_path: str | None) -> str:
         """Its ARN; ``role_path`` is the environment's."""
-        return f"arn:{self.partition}:iam::{account}:role{role_path or '/'}{self.access_role(environment, work)}"
+        name = self.access_role(environment, work)
+        return role_arn(name, partition=self.partition, account=account, path=role_path)
 
 
 PYTHON = ".envs/main/bin/python"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from tritonstack import naming
+from tritonstack.arns import AccountRegion, bucket_arn
 from tritonstack.catalogue import partition
-from tritonstack.config import EndpointSettings
-from tritonstack.config.execution_role import Permission, required_permissions
+from tritonstack.config import EndpointSettings, Environment
 from tritonstack.config.patterns import ECR_URI
+from tritonstack.iam_statements import Statement, statements
 from tritonstack.preflight.account import lets_in, qualifier_of
 from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
 from tritonstack.read_only_aws import NotKnownError
@@ -56,17 +58,17 @@ def _permissions(item: CheckedItem, subject: Subject, endpoint: EndpointSettings
             "the local AWS simulates no policy under its conditions, and checks no permission of a container",
             advice="Run it against AWS.",
         )
-    permissions = list(needed_permissions(subject, endpoint))
-    denied = [f"{each.sid} ({', '.join(wrong)})" for each in permissions if (wrong := _denied(subject, arn, each))]
+    needed = list(needed_statements(subject, endpoint))
+    denied = [f"{each.sid} ({', '.join(wrong)})" for each in needed if (wrong := _denied(subject, arn, each))]
     if denied:
         return item.fails(
             f"its own policies, boundary and organization do not allow {'; '.join(denied)}",
             advice=f"Attach what tritonstack preflight -e {subject.environment.environment} --role-policy prints.",
         )
-    return item.passes(f"{len(permissions)} statements simulated, all allowed")
+    return item.passes(f"{len(needed)} statements simulated, all allowed")
 
 
-def needed_permissions(subject: Subject, endpoint: EndpointSettings) -> Iterator[Permission]:
+def needed_statements(subject: Subject, endpoint: EndpointSettings) -> Iterator[Statement]:
     """What the role of an endpoint needs, with the names of what is deployed.
 
     Raises NotKnownError where the stack that holds a name is not deployed yet, or AWS does not answer.
@@ -85,11 +87,59 @@ def needed_permissions(subject: Subject, endpoint: EndpointSettings) -> Iterator
     image = ECR_URI.fullmatch(endpoint.image_uri(region)) if endpoint.image_build is None else None
     if image is not None:
         account, region, repository = image["account"], image["region"], image["repository"]
-    repository_arn = f"arn:{partition(region)}:ecr:{region}:{account}:repository/{repository}"
-    yield from required_permissions(environment, endpoint, repository_arn=repository_arn, parameter=parameter)
+    held = AccountRegion(partition=partition(region), region=region, account=account)
+    repository_arn = held.arn("ecr", "repository", repository)
+    yield from required_statements(environment, endpoint, repository_arn=repository_arn, parameter=parameter)
 
 
-def _denied(subject: Subject, arn: str, permission: Permission) -> list[str]:
+def required_statements(
+    environment: Environment, endpoint: EndpointSettings, *, repository_arn: str, parameter: Callable[[str], str]
+) -> Iterator[Statement]:
+    """Everything that a role of your own needs for an endpoint: as the stack's own role, by the same groups.
+
+    ``repository_arn``: of the endpoint's image. ``parameter``: value of an SSM parameter of the environment, by its
+    name. An alarm has no name before it is made: of alarms all of account and region may be read.
+    """
+    name, region = environment.environment, environment.region
+    at = AccountRegion(partition=partition(region), region=region, account=environment.account)
+    named = ["key-arn", *([] if environment.artifacts.earlier_key is None else ["earlier-key-arn"])]
+    key = [parameter(naming.artifact_parameter(environment=name, value=each)) for each in named]
+    bucket_name = parameter(naming.artifact_parameter(environment=name, value="bucket-name"))
+    bucket, at_sagemaker = bucket_arn(bucket_name, partition=at.partition), endpoint.sagemaker_name(name)
+    prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
+    yield from statements(
+        "serving",
+        at=at,
+        bucket=bucket,
+        prefix=prefix,
+        prefixes=[prefix],
+        key=key,
+        repositories=[repository_arn],
+        log_group=at.arn("logs", "log-group", naming.endpoint_log_group(at_sagemaker)),
+        endpoint=at_sagemaker,
+    )
+    network = environment.joined_network
+    if network is not None:
+
+        def of_network(kind: str, each: str | int, *, account: str | None = None) -> str:
+            value = parameter(naming.network_parameter(environment=name, value=f"{kind}-{each}"))
+            return at.arn("ec2", kind, value, account=account)
+
+        yield from statements(
+            "model-network",
+            at=at,
+            interfaces=at.arn("ec2", "network-interface", "*"),
+            subnets=[of_network("subnet", zone, account=network.subnet_owner) for zone in network.zones],
+            security_groups=[of_network("security-group", each) for each in range(network.security_groups)],
+        )
+    if endpoint.rollout is not None and endpoint.rollout.own_alarms is not None:
+        yield from statements("alarms", at=at, alarms=[at.arn("cloudwatch", "alarm", "*")])
+    if endpoint.data_capture is not None:
+        captured = naming.captured_prefix(endpoint=endpoint.name)
+        yield from statements("capture", at=at, bucket=bucket, prefix=captured, key=key)
+
+
+def _denied(subject: Subject, arn: str, statement: Statement) -> list[str]:
     """The actions that IAM's simulator does not allow, on a sample of each resource, under the statement's conditions.
 
     It reads the role's own policies, its boundary and the organization's policies, and no resource's policy (API
@@ -101,12 +151,12 @@ def _denied(subject: Subject, arn: str, permission: Permission) -> list[str]:
             "ContextKeyValues": [(given if isinstance(given, str) else given[0]).replace("*", _SAMPLE)],
             "ContextKeyType": "string",
         }
-        for tests in (permission.conditions or {}).values()
+        for tests in (statement.conditions or {}).values()
         for key, given in tests.items()
     ]
     # A log group beside its streams: a policy may name it in one of two forms.
     resources = [
-        one for one in permission.resources if not any(each.startswith(f"{one}:") for each in permission.resources)
+        one for one in statement.resources if not any(each.startswith(f"{one}:") for each in statement.resources)
     ]
     rows = [
         row
@@ -115,7 +165,7 @@ def _denied(subject: Subject, arn: str, permission: Permission) -> list[str]:
             "iam",
             "simulate_principal_policy",
             PolicySourceArn=arn,
-            ActionNames=list(permission.actions),
+            ActionNames=list(statement.actions),
             ResourceArns=[resource if resource == "*" else resource.replace("*", _SAMPLE)],
             ContextEntries=context,
         ).get("EvaluationResults", ())
@@ -124,11 +174,11 @@ def _denied(subject: Subject, arn: str, permission: Permission) -> list[str]:
 
 
 def role_policies(subject: Subject) -> dict[str, dict[str, Any]]:
-    """Endpoint → the policy document that its role needs. Raises as ``needed_permissions``."""
+    """Endpoint → the policy document that its role needs. Raises as ``needed_statements``."""
     return {
         each.name: {
             "Version": "2012-10-17",
-            "Statement": [permission.statement for permission in needed_permissions(subject, each)],
+            "Statement": [statement.document for statement in needed_statements(subject, each)],
         }
         for each in subject.environment.endpoints
     }
