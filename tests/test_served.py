@@ -10,7 +10,7 @@ from tests.config.environment_file import write_environment
 from tests.models.folders import write, write_double
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError
-from tritonstack.models.inputs import model_digest
+from tritonstack.models.digest import model_digest
 from tritonstack.models.source import BuildChoice
 from tritonstack.served import all_served, served_by
 

@@ -11,7 +11,7 @@ import pytest
 from tests.config.environment_file import write_environment
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import Problem
-from tritonstack.models.source import ArchiveContents
+from tritonstack.models.contents import ArchiveContents
 from tritonstack.served_checks import check_archives, with_archives, with_default_models
 
 DALI = "--backend-config=dali,release_after_unload=true"

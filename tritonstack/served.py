@@ -13,8 +13,10 @@ from tritonstack.config import Environment, engines_built_on_deploy
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.engines.engine_builds import EngineBuilds, engine_builds
 from tritonstack.errors import Problem, collecting, refuse
-from tritonstack.models.inputs import digests_of, resolved_models
-from tritonstack.models.source import ArchiveSource, contents_of
+from tritonstack.models.contents import contents_of
+from tritonstack.models.digest import digests_of
+from tritonstack.models.selection import resolved_models
+from tritonstack.models.source import ArchiveSource
 from tritonstack.served_checks import check_archives, with_archives, with_default_models
 
 

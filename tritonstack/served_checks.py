@@ -11,7 +11,7 @@ from tritonstack.config.endpoint import EndpointSettings
 from tritonstack.config.environment import Environment
 from tritonstack.config.yaml_loader import shown, with_lines
 from tritonstack.errors import Location, Problem, nearest
-from tritonstack.models.source import ArchiveContents
+from tritonstack.models.contents import ArchiveContents
 
 
 def check_model(

@@ -15,7 +15,7 @@ import numpy as np
 from tritonstack.client.body import Body, PayloadFormat, encode
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.build import build_models
-from tritonstack.models.inputs import LIBRARY
+from tritonstack.models.digest import LIBRARY
 from tritonstack.models.manifest import Places
 from tritonstack.models.packing import pack
 from tritonstack.models.recipe import Size

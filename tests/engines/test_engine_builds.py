@@ -22,7 +22,7 @@ from tritonstack.engines.engine_builds import (
     least_tensorrt,
 )
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.inputs import resolved_models
+from tritonstack.models.selection import resolved_models
 from tritonstack.naming import Platform
 
 REGION = "us-east-1"

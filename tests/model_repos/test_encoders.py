@@ -79,7 +79,7 @@ def _sources(choice: BuildChoice | None = None) -> dict[str, ArchiveSource]:
 
 
 def _config(source: ArchiveSource) -> ModelConfig:
-    return next(read_config(model.config) for model in source.own_models() if model.name == source.model)
+    return next(read_config(model.config) for model in source.own_models if model.name == source.model)
 
 
 def _export(source: ArchiveSource, folder: Path) -> Export:

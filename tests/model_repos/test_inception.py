@@ -24,8 +24,9 @@ from tests.tritonstack_local.container.conftest import QUIET, SageMaker
 from tritonstack.catalogue import model_formats
 from tritonstack.config import load_environment
 from tritonstack.models.build import build_models
+from tritonstack.models.contents import contents_of
 from tritonstack.models.manifest import Manifest
-from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
+from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.paths import REPOSITORY
 from tritonstack.served_checks import check_archives, with_default_models
 from tritonstack.unpacking import unpack

@@ -20,11 +20,13 @@ from tritonstack.folder_files import is_fit_file, read_inside, unfit
 from tritonstack.models.adding.additions import AddOptions
 from tritonstack.models.adding.sources import read_source
 from tritonstack.models.build import build_models
-from tritonstack.models.inputs import model_digest, pack_inputs
+from tritonstack.models.digest import model_digest
 from tritonstack.models.lint import lint_folder
 from tritonstack.models.lint.onnx_graph import external_files
 from tritonstack.models.manifest import Places
-from tritonstack.models.source import archives_of, files_below
+from tritonstack.models.source import archives_of
+from tritonstack.models.source_files import files_below
+from tritonstack.models.stored_inputs import pack_inputs
 
 SECRET = "the user's own: do not copy"
 

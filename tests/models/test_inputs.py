@@ -10,14 +10,11 @@ import pytest
 
 from tests.models.folders import RECIPE, make_endpoint, make_environment, source_of, write, write_double
 from tritonstack.errors import InputError
-from tritonstack.models.inputs import (
-    archive_names,
-    digests_of,
-    model_digest,
-    pack_inputs,
-    resolved_models,
-)
-from tritonstack.models.source import ArchiveSource, archives_of, contents_of
+from tritonstack.models.contents import contents_of
+from tritonstack.models.digest import digests_of, model_digest
+from tritonstack.models.selection import archive_names, resolved_models
+from tritonstack.models.source import ArchiveSource, archives_of
+from tritonstack.models.stored_inputs import pack_inputs
 from tritonstack.unpacking import unpack
 
 EXPORT = "exports: [{script: export.py, produces: [double/1/weights.bin], options: {seed: 0}}]\n"

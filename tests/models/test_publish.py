@@ -15,7 +15,7 @@ from tests.models.folders import make_endpoint, make_environment, make_manifest,
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import bucket as bucket_module
 from tritonstack.models.bucket import ArtifactBucket, StoredObject
-from tritonstack.models.inputs import model_digest
+from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import ArchiveEntry, ClientFileEntry, Manifest, Places
 from tritonstack.models.publish import publish_environment
 from tritonstack.naming import ArchiveName

@@ -8,8 +8,9 @@ import pytest
 
 from tests.models.folders import make_endpoint, make_environment, write, write_double
 from tritonstack.errors import InputError
+from tritonstack.models.digest import model_digest
 from tritonstack.models.exporting import export_digest, script_options
-from tritonstack.models.inputs import model_digest, resolved_models, sources_of
+from tritonstack.models.selection import resolved_models, sources_of
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 
 OVERLAYS = """\
@@ -63,7 +64,7 @@ def test_copies_are_numbered_and_their_model_is_called_like_the_archive(tmp_path
     add(folder, "copies: 3\n")
     sources = sources_of("double", folder.parent)
     assert [source.name for source in sources] == ["double-0", "double-1", "double-2"]
-    (model,) = sources[1].own_models()
+    (model,) = sources[1].own_models
     assert (sources[1].model, model.name, model.directory.name) == ("double-1", "double-1", "double")
     assert 'name: "double-1"' in model.config
     assert len({model_digest(source) for source in sources}) == 3

@@ -19,16 +19,13 @@ from tests.models.folders import (
 from tritonstack.cli.archives import built_lines
 from tritonstack.models import staging
 from tritonstack.models.build import build_environment, build_models
+from tritonstack.models.build_target import target_of
 from tritonstack.models.execution_environment import PackedEnvironment
 from tritonstack.models.lint import lint_folder
 from tritonstack.models.programs import Spent
 from tritonstack.models.sample import Proven
-from tritonstack.models.source import (
-    ArchiveSource,
-    lacks_plan,
-    models_without_plan,
-    target_of,
-)
+from tritonstack.models.source import ArchiveSource
+from tritonstack.models.tensorrt_models import lacks_plan, models_without_plan
 from tritonstack.unpacking import unpack
 
 

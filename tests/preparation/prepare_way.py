@@ -23,7 +23,7 @@ from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import change_job
 from tritonstack.models.bucket import ArtifactBucket, Place
-from tritonstack.models.inputs import model_digest
+from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report
 from tritonstack.models.publish import stored_manifest

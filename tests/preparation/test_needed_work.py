@@ -14,9 +14,10 @@ from tests.preparation.prepare_way import order_of
 from tests.preparation.tiny_engine import write_tiny
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
+from tritonstack.models.build_target import target_for
 from tritonstack.models.manifest import ArchiveEntry, Manifest
 from tritonstack.models.recipe import Dependency
-from tritonstack.models.source import ArchiveSource, target_for
+from tritonstack.models.source import ArchiveSource
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack.preparation.build_order import Order, OrderedArchive
 from tritonstack.preparation.gpu_step import EngineFailedError

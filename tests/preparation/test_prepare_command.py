@@ -16,7 +16,7 @@ from tests.config.environment_file import environment_text
 from tests.preparation.prepare_way import Way
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
 from tritonstack.cli.root import root
-from tritonstack.models.inputs import pack_inputs
+from tritonstack.models.stored_inputs import pack_inputs
 from tritonstack.naming import release_parameter
 
 ENDPOINT = """\

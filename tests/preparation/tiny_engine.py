@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.models.folders import places_in, source_of
-from tritonstack.models.inputs import model_digest
+from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Spent
 from tritonstack.models.sample import Proven

@@ -24,7 +24,7 @@ from tritonstack.aws_session import credentials_ended
 from tritonstack.cli import releases
 from tritonstack.cli.schema import schema_text
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
-from tritonstack.models.inputs import model_digest
+from tritonstack.models.digest import model_digest
 from tritonstack.releases.records import DeployedSet, deployed_set
 
 

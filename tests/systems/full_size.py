@@ -26,8 +26,8 @@ from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
 from tritonstack.config.builds import BuildSettings
 from tritonstack.models.build import build_models
+from tritonstack.models.digest import model_digest
 from tritonstack.models.exporting import export_digest
-from tritonstack.models.inputs import model_digest
 from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.models.staging import Task

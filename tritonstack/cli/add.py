@@ -20,7 +20,7 @@ from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import Tensor, read_config
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.source import CONFIG, files_below
+from tritonstack.models.source_files import CONFIG, files_below
 from tritonstack.paths import environment_file
 
 

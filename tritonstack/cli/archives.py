@@ -16,13 +16,14 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
 from tritonstack.models.adding.new_folder import record_samples
 from tritonstack.models.build import BuildSummary, Built, build_environment, build_models, refuse_errors_of_environment
-from tritonstack.models.inputs import choice_of, digests_of, resolved_models
+from tritonstack.models.digest import digests_of
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places
 from tritonstack.models.packing import pack_reporting
 from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning
 from tritonstack.models.publish import publish_environment
 from tritonstack.models.recipe import Size, Weights
+from tritonstack.models.selection import choice_of, resolved_models
 from tritonstack.models.source import BuildChoice
 from tritonstack.paths import environment_file, project_folder
 

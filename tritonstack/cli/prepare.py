@@ -36,7 +36,7 @@ from tritonstack.engines.engine_builds import Builder, EngineBuild, EngineBuilds
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest, refuse
 from tritonstack.models.bucket import Place
 from tritonstack.models.build import refuse_errors_of_environment
-from tritonstack.models.inputs import resolved_models
+from tritonstack.models.selection import resolved_models
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
 from tritonstack.preparation.build_order import Order, read_order

@@ -15,7 +15,8 @@ from tritonstack.engines.trtexec import engine_problems
 from tritonstack.errors import Location, Problem
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.runtime_options import Engine
-from tritonstack.models.source import ArchiveSource, lacks_plan
+from tritonstack.models.source import ArchiveSource
+from tritonstack.models.tensorrt_models import lacks_plan
 from tritonstack.naming import Platform
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.inputs import sha256_of, short_digest
+from tritonstack.models.digest import sha256_of, short_digest
 from tritonstack.models.packing import pack_reporting
 from tritonstack.models.programs import Report
 from tritonstack.models.recipe import ExecutionEnvironment

@@ -17,13 +17,14 @@ from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.folder_files import unfit, unfit_problem
 from tritonstack.foreign_text import parse_json
-from tritonstack.models.inputs import library_files, lock_digests, sha256_of, short_digest
+from tritonstack.models.digest import library_files, lock_digests, sha256_of, short_digest
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import Report, Spent, run_script
 from tritonstack.models.recipe import RECIPE, Export
 from tritonstack.models.sample import Arrays, read_sample, request_arrays, sample_file, save_arrays
-from tritonstack.models.source import CONFIG, ArchiveSource
+from tritonstack.models.source import ArchiveSource
+from tritonstack.models.source_files import CONFIG
 
 
 def script_options(source: ArchiveSource, export: Export) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def script_options(source: ArchiveSource, export: Export) -> dict[str, Any]:
 
 def max_batch_size(source: ArchiveSource) -> int:
     """The addressed model's, the overlay's fragments included; 0 where there is no such model."""
-    configs = (model.config for model in source.own_models() if model.name == source.model)
+    configs = (model.config for model in source.own_models if model.name == source.model)
     return next((read_config(config).max_batch_size for config in configs), 0)
 
 

@@ -19,7 +19,7 @@ from isal import isal_zlib
 from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.folder_files import unfit
-from tritonstack.models.source import is_junk
+from tritonstack.models.source_files import is_junk
 
 # A container unpacks its archive at every cold start. Weights hardly compress, and deflate's *stored* blocks (5 bytes
 # for each 65,535) unpack at the speed of a copy. Source of the forms: RFC 1951 (deflate, 3.2.4), RFC 1952 (gzip).
@@ -101,7 +101,7 @@ def pack(folder: Path, target: Path, *, threads: int | None = None, progress: Pr
     """Pack the content of ``folder`` into ``target``; the archive's root is the folder's content, not the folder.
 
     Names are sorted; times, owners and modes are fixed, but a file stays executable. Files that editors leave behind
-    are left out (:data:`tritonstack.models.source.JUNK`). Links are packed as what they lead to, inside the folder
+    are left out (:data:`tritonstack.models.source_files.JUNK`). Links are packed as what they lead to, in the folder
     only. The same content gives the same bytes on one kind of machine, whatever the number of threads. The archive
     appears whole or not at all.
 

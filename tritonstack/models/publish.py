@@ -11,19 +11,15 @@ from tritonstack.aws_session import Session
 from tritonstack.disk import temporary_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place, StoredObject, belongs
-from tritonstack.models.inputs import (
-    choice_of,
-    leaves_engines,
-    left_to_deployment,
-    model_digest,
-    pack_inputs,
-    sha256_of,
-    sources_of,
-)
+from tritonstack.models.build_target import refuse_unservable, target_of
+from tritonstack.models.digest import model_digest, sha256_of
 from tritonstack.models.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest, Places
 from tritonstack.models.marked_plan import MARK
 from tritonstack.models.programs import Report
-from tritonstack.models.source import TENSORRT, ArchiveSource, lacks_plan, refuse_unservable, target_of
+from tritonstack.models.selection import choice_of, leaves_engines, left_to_deployment, sources_of
+from tritonstack.models.source import ArchiveSource
+from tritonstack.models.stored_inputs import pack_inputs
+from tritonstack.models.tensorrt_models import TENSORRT, lacks_plan
 from tritonstack.naming import ArchiveName, inputs_key
 from tritonstack.tar_reading import DAMAGED, open_gzip, tar_members
 

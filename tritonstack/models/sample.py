@@ -18,11 +18,13 @@ from tritonstack.errors import InputError, Problem, WorkFailedError, collecting,
 from tritonstack.folder_files import read_inside
 from tritonstack.foreign_text import parse_json
 from tritonstack.local_aws import installed, require_package
+from tritonstack.models.contents import PROVABLE, called_models, skipped_proof
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import ModelConfig, Node, read_config
+from tritonstack.models.model_view import view_model
 from tritonstack.models.programs import Report, Spent, has_environment, run_script
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe
-from tritonstack.models.source import CONFIG, PROVABLE, called_models, model_directories, skipped_proof
+from tritonstack.models.source_files import CONFIG, model_directories
 from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
 
 if TYPE_CHECKING:
@@ -422,8 +424,6 @@ _PROVERS = {"onnxruntime": "ONNX Runtime on the CPU"}
 
 def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:
     """One model of the prover's plan; see ``prover.py``."""
-    from tritonstack.models.lint.view import view_model  # noqa: PLC0415  (the linter reads samples)
-
     view = view_model(folder, ())
     newest = folder / (view.served_versions or view.versions or ("1",))[-1]
     batch = config.max_batch_size

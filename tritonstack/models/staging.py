@@ -11,9 +11,11 @@ from pathlib import Path
 from tritonstack.catalogue import load_catalogue
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import Problem, refuse
+from tritonstack.models.build_target import python_of, target_of
+from tritonstack.models.contents import contents_of
+from tritonstack.models.digest import model_digest, sha256_of
 from tritonstack.models.execution_environment import PackedEnvironment, kept_environment
 from tritonstack.models.exporting import Exported, client_files, export_source, sample_arrays, sample_writer
-from tritonstack.models.inputs import model_digest, sha256_of
 from tritonstack.models.lint import Target, lint_repository, refuse_errors
 from tritonstack.models.manifest import (
     ENGINE_FIGURE,
@@ -43,18 +45,9 @@ from tritonstack.models.sample import (
     ready_request,
     sources_file,
 )
-from tritonstack.models.source import (
-    CONFIG,
-    TRTEXEC,
-    ArchiveSource,
-    OwnModel,
-    contents_of,
-    files_below,
-    model_directories,
-    python_of,
-    target_of,
-    tensorrt_models,
-)
+from tritonstack.models.source import ArchiveSource, OwnModel
+from tritonstack.models.source_files import CONFIG, files_below, model_directories
+from tritonstack.models.tensorrt_models import TRTEXEC, tensorrt_models
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, Platform
 
 
@@ -72,7 +65,7 @@ def stage_repository(
     """
     target.mkdir(parents=True)
     noted: dict[str, Path] = {}
-    for model in source.own_models():
+    for model in source.own_models:
         noted |= _add(model, exported=exports.get(source.folder.name), left_out=source.produced, target=target)
     for name, path in (added or {}).items():
         noted[f"{source.model}/{name}"] = path
@@ -80,7 +73,7 @@ def stage_repository(
     problems: list[Problem] = []
     for index, used in enumerate(source.recipe.uses):
         other = ArchiveSource(name=used.folder, folder=source.folder.parent / used.folder, choice=source.choice)
-        models = {model.name: model for model in other.own_models()} if other.folder.is_dir() else {}
+        models = {model.name: model for model in other.own_models} if other.folder.is_dir() else {}
         for name in used.models:
             found = f"no model {name} in {used.folder}" if name not in models else ""
             if (target / name).exists():
@@ -347,7 +340,7 @@ def _put(
 
 def _exports(source: ArchiveSource, places: Places, report: Report) -> dict[str, Exported]:
     """The exports of a folder and of the folders that it uses, by the folder's name; each reaches its floors."""
-    model = next((model for model in source.own_models() if model.name == source.model), None)
+    model = next((model for model in source.own_models if model.name == source.model), None)
     entry = _model_entry(source.model, model.config if model else "")
     made = export_source(
         source,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.engines.engine_builds import Builder
-from tritonstack.models.source import ArchiveSource, contents_of
+from tritonstack.models.contents import contents_of
+from tritonstack.models.source import ArchiveSource
 from tritonstack.preparation.build_order import build_set
 from tritonstack.served import Served
 

@@ -24,8 +24,9 @@ from tritonstack.models.programs import Report, run_script
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.runtime_options import Engine, Shape
 from tritonstack.models.sample import run_prover, to_tensors
-from tritonstack.models.source import ArchiveSource, TensorrtModel, tensorrt_models
+from tritonstack.models.source import ArchiveSource
 from tritonstack.models.staging import Proofs, Staged, Task, stage_archive
+from tritonstack.models.tensorrt_models import TensorrtModel, tensorrt_models
 
 
 def graph_of(version: Path) -> Path | None:
@@ -223,7 +224,7 @@ def prepare_engines(
 
 def _recipes(source: ArchiveSource) -> dict[str, ArchiveSource]:
     """Model of an archive → the source whose recipe has its engine."""
-    found = {model.name: source for model in source.own_models()}
+    found = {model.name: source for model in source.own_models}
     used = {part.name: part for part in source.used}
     for folder in source.recipe.uses:
         found |= dict.fromkeys(folder.models, used[folder.folder])

@@ -18,9 +18,9 @@ from tritonstack.engines.trtexec import JOB, TIMING_CACHE
 from tritonstack.errors import WorkFailedError
 from tritonstack.foreign_text import parse_json
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.inputs import sha256_of
+from tritonstack.models.digest import sha256_of
 from tritonstack.models.programs import Report
-from tritonstack.models.source import files_below
+from tritonstack.models.source_files import files_below
 from tritonstack.naming import (
     engine_job_prefix,
     tensorrt_of_timing_cache,

@@ -17,7 +17,7 @@ from tritonstack.aws_session import credentials_ended
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
-from tritonstack.models.source import files_below
+from tritonstack.models.source_files import files_below
 from tritonstack.naming import job_prefix
 from tritonstack.preparation.gpu_step import KEPT_LINES, EngineStoppedError
 from tritonstack.unpacking import UnsafeArchiveError, member_path

@@ -21,7 +21,7 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
-from tritonstack.models.source import files_below
+from tritonstack.models.source_files import files_below
 from tritonstack.naming import artifact_parameter, builds_parameter
 from tritonstack.preparation.build_order import JobNetwork, Order
 from tritonstack.preparation.gpu_step import (

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tritonstack.models.inputs import LIBRARY, lock_files
+from tritonstack.models.digest import LIBRARY, lock_files
 from tritonstack.models.source import ArchiveSource
 
 UNCOMMITTED = "uncommitted"

@@ -232,8 +232,8 @@ class ModelFolders:
             InputError: the environment's file, or a recipe that it needs, is wrong.
         """
         from tritonstack.config import load_environment  # noqa: PLC0415 - as below
-        from tritonstack.models.inputs import resolved_models  # noqa: PLC0415 - pydantic's models, rarely needed
-        from tritonstack.models.source import contents_of, skipped_proof  # noqa: PLC0415 - likewise
+        from tritonstack.models.contents import contents_of, skipped_proof  # noqa: PLC0415 - likewise
+        from tritonstack.models.selection import resolved_models  # noqa: PLC0415 - pydantic's models, rarely needed
 
         file = project / settings_file(environment)
         if environment == PIPELINE or not file.is_file():

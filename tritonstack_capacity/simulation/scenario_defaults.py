@@ -247,7 +247,8 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: EndpointSet
     Raises InputError: a model's folder is not there, or wrong.
     """
     # Only here: who simulates what is in no environment needs no model folders.
-    from tritonstack.models.inputs import choice_of, digests_of, sources_of  # noqa: PLC0415
+    from tritonstack.models.digest import digests_of  # noqa: PLC0415
+    from tritonstack.models.selection import choice_of, sources_of  # noqa: PLC0415
 
     repositories = project_folder() / "model_repos"
     served = _served(environment, endpoint)
@@ -271,8 +272,8 @@ def _built_manifest(folder: Path, model: str, digest: str, *, platform: Platform
 
     It may be that of the archive that only the local Triton serves. One of another version is left out.
     """
+    from tritonstack.models.build_target import LOCAL  # noqa: PLC0415
     from tritonstack.models.manifest import python_target, read_manifest  # noqa: PLC0415
-    from tritonstack.models.source import LOCAL  # noqa: PLC0415
 
     for target in ("", str(platform), python_target(platform), LOCAL):
         if target is not None:
@@ -283,7 +284,7 @@ def _built_manifest(folder: Path, model: str, digest: str, *, platform: Platform
 
 def _served(environment: Environment, endpoint: EndpointSettings) -> dict[str, list[str]]:
     """Group → its archives. Copies of a folder's model are one group; overlays are models of their own."""
-    from tritonstack.models.inputs import choice_of, sources_of  # noqa: PLC0415
+    from tritonstack.models.selection import choice_of, sources_of  # noqa: PLC0415
 
     served: dict[str, list[str]] = {}
     for entry in endpoint.models:

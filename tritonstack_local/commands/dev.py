@@ -24,12 +24,15 @@ from tritonstack.config import EndpointSettings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.build import build_sources
-from tritonstack.models.inputs import leaves_engines
+from tritonstack.models.build_target import target_of
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.publish import BuiltArchive, publish_archives
 from tritonstack.models.sample import compare_answer, to_tensors
-from tritonstack.models.source import ArchiveSource, lacks_plan, listed_below, target_of
+from tritonstack.models.selection import leaves_engines
+from tritonstack.models.source import ArchiveSource
+from tritonstack.models.source_files import listed_below
+from tritonstack.models.tensorrt_models import lacks_plan
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import LocalPaths, environment_file
 from tritonstack.releases.records import DeployedSet, deployed_set, read_record, write_record

@@ -13,7 +13,7 @@ from tests.models.lint.examples import pipeline, write_torchscript
 from tests.models.lint.onnx_files import write_graph
 from tritonstack.catalogue import model_formats
 from tritonstack.models.lint import Target, lint_folder
-from tritonstack.models.source import model_directories
+from tritonstack.models.source_files import model_directories
 from tritonstack.paths import REPOSITORY
 
 FOLDERS = sorted(path.parent for path in (REPOSITORY / "model_repos").glob("*/recipe.yaml"))

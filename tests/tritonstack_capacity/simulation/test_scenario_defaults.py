@@ -13,8 +13,9 @@ from tests.cases import cases
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, problems, read, written
 from tritonstack.config import load_environment
-from tritonstack.models.inputs import choice_of, digests_of, sources_of
+from tritonstack.models.digest import digests_of
 from tritonstack.models.manifest import Manifest
+from tritonstack.models.selection import choice_of, sources_of
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.bench.document import ResultPart
 from tritonstack_capacity.simulation.scenario import MIB

@@ -15,7 +15,7 @@ from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, collecting, refuse
 from tritonstack.models.adding.additions import ANSWER, NO_CODE, TOLERANCE, Addition, runs_code
 from tritonstack.models.adding.seeded_request import body_text
-from tritonstack.models.inputs import sources_of
+from tritonstack.models.contents import skipped_proof
 from tritonstack.models.lint import Finding, Target, lint_folder
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places
@@ -23,7 +23,9 @@ from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import Report
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.sample import Answered
-from tritonstack.models.source import CONFIG, ArchiveSource, BuildChoice, archives_of, skipped_proof
+from tritonstack.models.selection import sources_of
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.models.source_files import CONFIG
 from tritonstack.models.staging import answer_sample
 from tritonstack.paths import write_text
 

@@ -24,12 +24,14 @@ from tritonstack.models.adding.additions import (
 )
 from tritonstack.models.lint.completion import complete
 from tritonstack.models.lint.content import check_content
-from tritonstack.models.lint.view import ModelView, RepositoryView, view_model, view_repository
+from tritonstack.models.lint.view import RepositoryView, view_repository
 from tritonstack.models.model_config import Tensor
+from tritonstack.models.model_view import ModelView, view_model
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.recipe import KIND_BACKENDS, Dependency
 from tritonstack.models.sample import ENVIRONMENT
-from tritonstack.models.source import CONFIG, TENSORRT, files_below, listed_below
+from tritonstack.models.source_files import CONFIG, files_below, listed_below
+from tritonstack.models.tensorrt_models import TENSORRT
 
 KINDS = {backend: kind for kind, backend in KIND_BACKENDS.items()}
 COMPLETED = "# Completed by tritonstack add, as Triton does when it loads the model."

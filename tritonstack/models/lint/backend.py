@@ -11,7 +11,8 @@ from tritonstack.folder_files import read_inside, unfit
 from tritonstack.models.lint.completion import promised_graph
 from tritonstack.models.lint.onnx_graph import OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line, known_backends
+from tritonstack.models.lint.view import RepositoryView, at_field, at_line, known_backends
+from tritonstack.models.model_view import ModelView
 
 # Source: core src/model_config_utils.cc (AutoCompleteBackendFields, ValidateModelConfig, GetBackendType).
 

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator
 
 from tritonstack.models.lint.completion import complete
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_line
+from tritonstack.models.lint.view import RepositoryView, at_line
 from tritonstack.models.model_config import Node, enum_members
+from tritonstack.models.model_view import ModelView
 
 # Source: core src/model_config_utils.cc (ValidateBatchIO).
 

@@ -42,20 +42,20 @@ from tritonstack.models.lint.sequences import check_sequences
 from tritonstack.models.lint.tensorrt_fields import check_tensorrt_fields
 from tritonstack.models.lint.tensors import check_batching, check_tensors, check_warmup
 from tritonstack.models.lint.view import (
-    ModelView,
     RepositoryView,
     Target,
     known_backends,
     produced_below,
     view_folder,
-    view_model,
     view_repository,
 )
 from tritonstack.models.lint.warmup_calls import check_warmup_calls
 from tritonstack.models.model_config import read_config
+from tritonstack.models.model_view import ModelView, view_model
 from tritonstack.models.pbtxt import Field, PbtxtError, parse
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.source import CONFIG, ArchiveSource, archives_of
+from tritonstack.models.source import ArchiveSource, archives_of
+from tritonstack.models.source_files import CONFIG
 
 ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
     check_recipe,
@@ -175,7 +175,7 @@ def _folder_findings(folder: Path, target: Target, archives: Collection[str] | N
 def view_source(source: ArchiveSource, base: RepositoryView) -> RepositoryView:
     """An archive as its overlay makes it; ``base``: the folder as it is written."""
     models = dict(base.models)
-    for model in source.own_models():
+    for model in source.own_models:
         written = view_model(model.directory, produced_below(source.recipe, model.directory.name))
         gone = source.produced - {name for export in source.recipe.exports for name in export.produces}
         files = {name for name in written.files if f"{model.directory.name}/{name}" not in gone}

@@ -8,8 +8,9 @@ from pathlib import Path
 from tritonstack.foreign_text import parse_program
 from tritonstack.models.lint.auto_complete import completed_by_program
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.lint.view import RepositoryView
 from tritonstack.models.model_config import ModelConfig, Tensor
+from tritonstack.models.model_view import ModelView
 
 
 @dataclass(frozen=True, kw_only=True)

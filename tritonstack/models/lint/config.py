@@ -11,9 +11,10 @@ from typing import Any
 
 from tritonstack.errors import nearest
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Complaint, Node, dated_fields
-from tritonstack.models.source import CONFIG
+from tritonstack.models.model_view import ModelView
+from tritonstack.models.source_files import CONFIG
 
 
 def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:

@@ -15,10 +15,11 @@ from tritonstack.models.lint.file_formats import Mismatch, loaded_format, mismat
 from tritonstack.models.lint.onnx_graph import OnnxError, external_data, external_files, read_graph
 from tritonstack.models.lint.python_model import environment_file
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.lint.view import RepositoryView
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.model_config import FIL_FILES
-from tritonstack.models.source import CONFIG
+from tritonstack.models.model_view import ModelView
+from tritonstack.models.source_files import CONFIG
 
 _LARGEST_STAND_IN = 1 << 20
 """Bytes: of larger files beside a model only those are read whose names claim a format."""

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from tritonstack.models.lint.completion import promised_graph
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.tensors import fed_by_triton
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import RepositoryView, at_field, at_line
 from tritonstack.models.manifest import EngineEntry, EngineTensor, engine_manifest_name
 from tritonstack.models.model_config import Tensor
+from tritonstack.models.model_view import ModelView
 from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from tritonstack.models.lint.completion import Completion, complete
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
+from tritonstack.models.model_view import ModelView
 
 # Source: core src/model_config_utils.cc (ValidateEnsembleSchedulingConfig), src/ensemble_scheduler/ensemble_utils.cc
 # (ValidateEnsembleConfig), src/model_repository_manager/model_repository_manager.cc (dependencies).

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from tritonstack.models.lint.completion import Completion, complete
 from tritonstack.models.lint.ensemble import EnsembleStep
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Tensor
+from tritonstack.models.model_view import ModelView
 
 
 def check_requests(view: RepositoryView) -> Iterator[Finding]:

@@ -18,8 +18,9 @@ from tritonstack.models.lint.completion import python_program
 from tritonstack.models.lint.program_load import LoadCall, run_at_load
 from tritonstack.models.lint.program_values import UNKNOWN, Program, Text
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.lint.view import RepositoryView
 from tritonstack.models.model_config import Node
+from tritonstack.models.model_view import ModelView
 
 Kind = Literal["weights", "network", "nothing"]
 

@@ -19,8 +19,9 @@ from typing import Any
 from tritonstack.catalogue.releases import TritonRelease, release_order
 from tritonstack.errors import nearest
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_line
+from tritonstack.models.lint.view import RepositoryView, at_line
 from tritonstack.models.model_config import FIL_FILES, Node
+from tritonstack.models.model_view import ModelView
 
 BACKEND = "fil"
 REWRITTEN_IN = "25.09"

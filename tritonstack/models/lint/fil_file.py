@@ -26,8 +26,9 @@ from tritonstack.models.lint.fil import (
 )
 from tritonstack.models.lint.file_formats import Mismatch
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_line
+from tritonstack.models.lint.view import RepositoryView, at_line
 from tritonstack.models.model_config import Tensor
+from tritonstack.models.model_view import ModelView
 
 
 def check_forest(view: RepositoryView, model: ModelView) -> Iterator[Finding]:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue, release_order
 from tritonstack.errors import InputError
-from tritonstack.models.inputs import model_digest
+from tritonstack.models.build_target import target_of
+from tritonstack.models.digest import model_digest
 from tritonstack.models.lint.python_model import environment_file, python_in_archive, python_in_names
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.tensors import BYTES_OF, elements
-from tritonstack.models.lint.view import ModelView, RepositoryView, Target, at_field, at_line
+from tritonstack.models.lint.view import RepositoryView, Target, at_field, at_line
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import Node
-from tritonstack.models.source import ArchiveSource, target_of
+from tritonstack.models.model_view import ModelView
+from tritonstack.models.source import ArchiveSource
 from tritonstack.naming import ArchiveName
 
 if TYPE_CHECKING:

@@ -11,11 +11,12 @@ from tritonstack.errors import InputError
 from tritonstack.folder_files import unfit
 from tritonstack.models.lint.fil import other_file
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field
+from tritonstack.models.lint.view import RepositoryView, at_field
 from tritonstack.models.model_config import Node
+from tritonstack.models.model_view import ModelView
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Dependency, Recipe, read_recipe
 from tritonstack.models.sample import ENVIRONMENT, read_sample
-from tritonstack.models.source import CONFIG, is_junk, model_directories
+from tritonstack.models.source_files import CONFIG, is_junk, model_directories
 
 # Source: server src/sagemaker_server.cc (SageMakerMMELoadModel) and docker/sagemaker/serve.
 

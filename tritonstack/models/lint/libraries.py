@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from tritonstack.models.lint.backend import LIBRARY_PREFIX
 from tritonstack.models.lint.file_formats import stand_in
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
+from tritonstack.models.model_view import ModelView
 
 _PROGRAM = "model.py"
 _NOT_WRITTEN_IN_PYTHON = (

@@ -13,8 +13,9 @@ from tritonstack.models.lint.completion import Completion, completed_from_graph,
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.tensors import fed_by_triton
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node, Tensor
+from tritonstack.models.model_view import ModelView
 
 _BACKENDS = ("onnxruntime", "tensorrt")
 _NOT_IN_TRITON = ("BF16",)

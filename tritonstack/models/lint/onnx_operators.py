@@ -13,7 +13,8 @@ from pathlib import Path
 from tritonstack.models.lint.completion import graph_path
 from tritonstack.models.lint.onnx_graph import GraphNode, OnnxError, function_names, graph_nodes
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.lint.view import RepositoryView
+from tritonstack.models.model_view import ModelView
 
 LOCALES = ("", "C", "POSIX", "C.UTF-8", "C.utf8")
 """Those of Ubuntu's base image, on which Triton's are built; empty: the environment's, which sets none."""

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from tritonstack.catalogue.releases import release_order
 from tritonstack.models.lint.config import known_parameters
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_line
+from tritonstack.models.lint.view import RepositoryView, at_line
 from tritonstack.models.model_config import ModelConfig, Node
+from tritonstack.models.model_view import ModelView
 from tritonstack.models.runtime_options import OnnxRuntimeOptions
 
 GRAPH_LEVELS = {"basic": "-1", "extended": "1", "disabled": "2"}

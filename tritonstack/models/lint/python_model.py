@@ -14,8 +14,9 @@ from tritonstack.models.lint.auto_complete import FUNCTION, PYTHON_CLASS
 from tritonstack.models.lint.completion import complete, python_program
 from tritonstack.models.lint.file_formats import mismatch
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
+from tritonstack.models.model_view import ModelView
 from tritonstack.models.sample import ENVIRONMENT
 from tritonstack.python_calls import INFERS, LOADS, calls_of, programs_of
 from tritonstack.tar_reading import first_match

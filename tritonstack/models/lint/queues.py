@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_line
+from tritonstack.models.lint.view import RepositoryView, at_line
 from tritonstack.models.model_config import Node
+from tritonstack.models.model_view import ModelView
 
 # Source: core src/model_config_utils.cc (ValidateModelConfig).
 

@@ -9,8 +9,9 @@ from pathlib import PurePosixPath
 
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.tensors import BYTES_OF, lengths_fit
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_line
+from tritonstack.models.lint.view import RepositoryView, at_line
 from tritonstack.models.model_config import Node
+from tritonstack.models.model_view import ModelView
 
 # Source: core src/model_config_utils.cc (GetBooleanSequenceControlProperties, GetTypedSequenceControlProperties,
 # ValidateModelConfig), src/sequence_batch_scheduler/sequence_batch_scheduler.cc (Create, GenerateInitialStateData).

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from tritonstack.models.lint.completion import complete
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import RepositoryView, at_field, at_line
+from tritonstack.models.model_view import ModelView
 
 # Source: core src/model_config_utils.cc (ValidateModelInput, ValidateModelOutput, ValidateNonLinearFormatIO,
 # ValidateInstanceGroup, GetProfileIndex).

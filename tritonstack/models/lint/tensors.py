@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 
 from tritonstack.models.lint.completion import Completion, complete
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node, Tensor
+from tritonstack.models.model_view import ModelView
 
 BYTES_OF: Mapping[str, int] = {
     "BOOL": 1, "UINT8": 1, "UINT16": 2, "UINT32": 4, "UINT64": 8, "INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8,

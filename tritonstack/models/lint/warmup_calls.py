@@ -13,7 +13,8 @@ from tritonstack.foreign_text import code_of, parse_program
 from tritonstack.models.lint.auto_complete import PYTHON_CLASS
 from tritonstack.models.lint.completion import python_program
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.lint.view import RepositoryView
+from tritonstack.models.model_view import ModelView
 from tritonstack.python_calls import INFERS, LOADS, calls_of
 
 _SENDS = ("exec", "async_exec")
