@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.measuring import Figure, in_turns, ratio, tell, timed
 from tests.differential.corpus import corpus
-from tests.models.lint.onnx_files import write_graph
+from tests.lint.onnx_files import write_graph
 
 FOLDERS = 200
 ROUNDS = 3
@@ -28,7 +28,7 @@ WEIGHTS_MB = 200
 _LINT = """
 import sys
 from pathlib import Path
-from tritonstack.models.lint.checks import lint_folder
+from tritonstack.lint.checks import lint_folder
 found = sum(len(lint_folder(Path(folder))) for folder in sys.argv[1:])
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
 print(found, int(peak.split()[1]) / 1024)

@@ -26,8 +26,8 @@ from tritonstack.client.preprocessing import check_image, pixels
 from tritonstack.config.yaml_loader import MOST_VALUES, YamlError, parse_yaml
 from tritonstack.errors import InputError
 from tritonstack.foreign_text import parse_json, parse_program
+from tritonstack.model_files.forest_file import ForestError, read_forest
 from tritonstack.models.adding.model_file import forward_arguments
-from tritonstack.models.forest_file import ForestError, read_forest
 from tritonstack.models.model_config import read_config
 from tritonstack.models.pbtxt import PbtxtError, parse
 from tritonstack.models.sample import _flatten

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.config.environment_file import write_environment
+from tests.lint.onnx_files import node, write_graph
 from tests.models.folders import write, write_double
-from tests.models.lint.onnx_files import node, write_graph
 from tritonstack.cli.root import root
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError

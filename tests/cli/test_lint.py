@@ -18,7 +18,7 @@ from tritonstack.cli.lint import explain_command as command
 from tritonstack.cli.lint import page
 from tritonstack.cli.schema import schema_text
 from tritonstack.errors import InputError
-from tritonstack.models.lint.registry import CATEGORIES, rule, rule_ids
+from tritonstack.lint.registry import CATEGORIES, rule, rule_ids
 
 ENVIRONMENT = """\
 environment: test

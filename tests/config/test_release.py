@@ -13,7 +13,7 @@ from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.config import load_environment
 from tritonstack.engines.engine_builds import builder_for
 from tritonstack.errors import InputError
-from tritonstack.models.lint.view import Target
+from tritonstack.lint.view import Target
 from tritonstack.naming import Platform
 from tritonstack.served_checks import check_model
 

@@ -12,8 +12,8 @@ import yaml
 from tests.differential.bases import BASES, MODEL, Base, python_config
 from tests.models.folders import write
 from tritonstack.catalogue import load_catalogue
-from tritonstack.models.lint import Target, lint_folder
-from tritonstack.models.lint.registry import rule
+from tritonstack.lint import Target, lint_folder
+from tritonstack.lint.registry import rule
 from tritonstack_local.container.repository import STAND_INS
 
 RELEASE = load_catalogue().release("24.09")

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 
 from tests.differential.tables import ANSWERED, SINGLE, STUCK
-from tritonstack.models.lint.registry import rule_ids
+from tritonstack.lint.registry import rule_ids
 
 VALUE = "…"
 

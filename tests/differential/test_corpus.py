@@ -15,7 +15,7 @@ from tests.differential.corpus.repository import Case
 from tests.differential.server import Server, judged
 from tests.differential.tables import lint_errors
 from tests.differential.test_agreement import SEED
-from tritonstack.models.lint.registry import rule
+from tritonstack.lint.registry import rule
 
 HELD_OUT = "held out"
 """The seed of the cases that count: no rule was changed for one of them."""

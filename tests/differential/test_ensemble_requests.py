@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.differential.server import NO_ANSWER, Server
-from tests.models.lint.ensemble_requests import ENSEMBLES, write_ensemble
+from tests.lint.ensemble_requests import ENSEMBLES, write_ensemble
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.models.lint.onnx_files import TYPES, node, number, part, tensor
+from tests.lint.onnx_files import TYPES, node, number, part, tensor
 from tritonstack.engines import engine_step
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 

@@ -20,7 +20,7 @@ from tests.cases import cases
 from tests.engines.stand_ins import OPTIONS, EngineStepRun, doubling_graph
 from tritonstack.engines import engine_step
 from tritonstack.engines.engine_step import StepError, read_outputs, version_in
-from tritonstack.models.marked_plan import read_graph, read_header
+from tritonstack.model_files.marked_plan import read_graph, read_header
 
 SOURCE = Path(str(engine_step.__file__))
 LEFT = ["model.plan", "outputs.json", "result.json", "timing.cache", "trtexec.log"]

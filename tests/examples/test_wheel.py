@@ -39,7 +39,7 @@ def test_the_wheel_holds_the_tree_and_nothing_else(installed: Installed) -> None
         held = {name for name in wheel.namelist() if ".dist-info/" not in name}
         assert sorted(held ^ set(tree)) == []
         assert [name for name in sorted(held) if wheel.read(name) != tree[name].read_bytes()] == []
-    for part in ("tritonstack/_repository/lambda/activation/handler.py", "tritonstack/models/lint/rules/config.md"):
+    for part in ("tritonstack/_repository/lambda/activation/handler.py", "tritonstack/lint/rules/config.md"):
         assert part in held
     assert {name.partition("/")[0] for name in held} == {*PACKAGES, "tritonstack_stacks"}
     assert {name.partition("/")[0] for name in held if name.endswith("/py.typed")} == {*PACKAGES, "tritonstack_stacks"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonstack.models.lint import lint_folder
-from tritonstack.models.lint.view import Target
+from tritonstack.lint import lint_folder
+from tritonstack.lint.view import Target
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import REPOSITORY
 

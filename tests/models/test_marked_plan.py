@@ -11,10 +11,10 @@ import pytest
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import T4, make_engine, make_manifest, places_in, source_of, write, write_double
 from tritonstack.errors import WorkFailedError
+from tritonstack.model_files.marked_plan import MARK, is_marked, read_graph, read_header, write_marked_plan
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, Places
-from tritonstack.models.marked_plan import MARK, is_marked, read_graph, read_header, write_marked_plan
 from tritonstack.models.packing import pack
 from tritonstack.models.publish import BuiltArchive, Published, marked_plans, publish_archives
 from tritonstack.naming import ArchiveName

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.lint.onnx_files import node, write_graph
 from tests.models.folders import CONFIG, MODEL, places_in, tensor, write, write_double
-from tests.models.lint.onnx_files import node, write_graph
 from tritonstack.client.body import encode
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.build import build_models

@@ -17,11 +17,11 @@ from tests.models.folders import (
     write_double,
 )
 from tritonstack.cli.archives import built_lines
+from tritonstack.lint import lint_folder
 from tritonstack.models import staging
 from tritonstack.models.build import build_environment, build_models
 from tritonstack.models.build_target import target_of
 from tritonstack.models.execution_environment import PackedEnvironment
-from tritonstack.models.lint import lint_folder
 from tritonstack.models.programs import Spent
 from tritonstack.models.sample import Proven
 from tritonstack.models.source import ArchiveSource

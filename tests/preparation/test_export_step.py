@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from tests.cases import cases
 from tests.engines.stand_ins import doubling_graph, quantised_graph
-from tests.models.lint.onnx_files import number, part, write_graph
+from tests.lint.onnx_files import number, part, write_graph
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxGraph
+from tritonstack.model_files.onnx_graph import GraphTensor, OnnxGraph
 from tritonstack.models.programs import run_script
 from tritonstack.models.runtime_options import Engine
 from tritonstack.preparation.export_step import (

@@ -13,11 +13,11 @@ from tritonstack.cli.progress import ShownStep, Steps
 from tritonstack.cli.session import require_account, session_of
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
+from tritonstack.lint.registry import shown
 from tritonstack.local_aws import is_local
 from tritonstack.models.adding.new_folder import record_samples
 from tritonstack.models.build import BuildSummary, Built, build_environment, build_models, refuse_errors_of_environment
 from tritonstack.models.digest import digests_of
-from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places
 from tritonstack.models.packing import pack_reporting
 from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning

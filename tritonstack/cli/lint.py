@@ -15,11 +15,11 @@ import click
 from tritonstack.cli.conventions import echo, environment_option, json_option, print_json, visible_json
 from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem, alike, listing
-from tritonstack.models.lint import Finding, Target, lint_endpoint, lint_folder, lint_release
-from tritonstack.models.lint.checks import view_source
-from tritonstack.models.lint.instances import target_of_archive
-from tritonstack.models.lint.registry import CATEGORIES, Rule, annotation, base_page, report_of, rule, rule_ids, rules
-from tritonstack.models.lint.view import view_folder
+from tritonstack.lint import Finding, Target, lint_endpoint, lint_folder, lint_release
+from tritonstack.lint.checks import view_source
+from tritonstack.lint.instances import target_of_archive
+from tritonstack.lint.registry import CATEGORIES, Rule, annotation, base_page, report_of, rule, rule_ids, rules
+from tritonstack.lint.view import view_folder
 from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.selection import choice_of, sources_of

@@ -16,7 +16,7 @@ from tritonstack.paths import write_text
 SCHEMAS = {
     "environment": "tritonstack.config.environment:Environment",
     "recipe": "tritonstack.models.recipe:Recipe",
-    "lint-report": "tritonstack.models.lint.registry:LintReport",
+    "lint-report": "tritonstack.lint.registry:LintReport",
     "releases": "tritonstack.releases.report:ReleasesReport",
     "outputs": "tritonstack.outputs.contract:OutputsDocument",
     "outputs-parameter": "tritonstack.outputs.contract:StackParameter",

@@ -12,11 +12,11 @@ from pathlib import Path
 from tritonstack.config import Environment
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, collecting, listing, nearest, refuse
+from tritonstack.lint import Finding, Target, lint_folder, refuse_errors
+from tritonstack.lint.instances import target_of_archive
 from tritonstack.models.build_target import refuse_unservable, target_of
 from tritonstack.models.digest import model_digest
 from tritonstack.models.exporting import exported_files
-from tritonstack.models.lint import Finding, Target, lint_folder, refuse_errors
-from tritonstack.models.lint.instances import target_of_archive
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report, Spent, require_environment
 from tritonstack.models.selection import choice_of, leaves_engines, left_to_deployment, sources_of

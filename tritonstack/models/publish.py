@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal, get_args
 from tritonstack.aws_session import Session
 from tritonstack.disk import temporary_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.model_files.marked_plan import MARK
 from tritonstack.models.bucket import ArtifactBucket, Place, StoredObject, belongs
 from tritonstack.models.build_target import refuse_unservable, target_of
 from tritonstack.models.digest import model_digest, sha256_of
 from tritonstack.models.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest, Places
-from tritonstack.models.marked_plan import MARK
 from tritonstack.models.programs import Report
 from tritonstack.models.selection import choice_of, leaves_engines, left_to_deployment, sources_of
 from tritonstack.models.source import ArchiveSource

@@ -90,7 +90,7 @@ class Engine(ClosedModel):
 
 # Sources: triton-inference-server/onnxruntime_backend README.md and src/onnxruntime.cc (ModelState::ModelState,
 # ModelState::LoadModel); microsoft/onnxruntime where a value has no effect there.
-# lint/onnxruntime.py holds the forms that config.pbtxt has them in; accelerators are written there alone.
+# lint/backends/onnxruntime.py holds the forms that config.pbtxt has them in; accelerators are written there alone.
 
 GraphOptimization = Literal["all", "extended", "basic", "disabled"]
 

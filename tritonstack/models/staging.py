@@ -11,12 +11,12 @@ from pathlib import Path
 from tritonstack.catalogue import load_catalogue
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import Problem, refuse
+from tritonstack.lint import Target, lint_repository, refuse_errors
 from tritonstack.models.build_target import python_of, target_of
 from tritonstack.models.contents import contents_of
 from tritonstack.models.digest import model_digest, sha256_of
 from tritonstack.models.execution_environment import PackedEnvironment, kept_environment
 from tritonstack.models.exporting import Exported, client_files, export_source, sample_arrays, sample_writer
-from tritonstack.models.lint import Target, lint_repository, refuse_errors
 from tritonstack.models.manifest import (
     ENGINE_FIGURE,
     ArchiveEntry,

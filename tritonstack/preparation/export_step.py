@@ -18,7 +18,7 @@ from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import CALIBRATION, GRAPH, write_job
 from tritonstack.errors import Problem, WorkFailedError, refuse
 from tritonstack.folder_files import is_fit_file, open_inside
-from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, operators, read_graph
+from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, operators, read_graph
 from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report, run_script
 from tritonstack.models.recipe import RECIPE

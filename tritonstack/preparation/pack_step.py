@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tritonstack.catalogue.releases import minor_version
 from tritonstack.engines.trtexec import PLAN
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.lint.onnx_graph import GraphTensor
+from tritonstack.model_files.marked_plan import is_marked
+from tritonstack.model_files.onnx_graph import GraphTensor
 from tritonstack.models.manifest import EngineEntry, EngineTensor, Manifest, Places, engine_manifest_name
-from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.programs import Report
 from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
 from tritonstack.models.staging import finish

@@ -20,10 +20,10 @@ from tritonstack.aws_session import Session
 from tritonstack.disk import partial_folder
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.errors import TritonstackError, WorkFailedError
+from tritonstack.lint import Target, lint_folder, refuse_errors
 from tritonstack.local_aws import is_local
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.build_target import refuse_unservable
-from tritonstack.models.lint import Target, lint_folder, refuse_errors
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report
 from tritonstack.models.publish import BuiltArchive, publish_archives, stored_manifest

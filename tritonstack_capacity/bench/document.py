@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.client.body import Body
-from tritonstack.models.lint.instances import UNLIKE
+from tritonstack.lint.instances import UNLIKE
 from tritonstack.models.model_config import read_config
 from tritonstack_capacity.bench.measuring import DocumentPart, PointPart
 from tritonstack_capacity.bench.settings import BenchSettings

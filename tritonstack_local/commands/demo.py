@@ -22,7 +22,7 @@ from tritonstack.client.body import Array
 from tritonstack.client.model_client import Answer
 from tritonstack.config import EndpointSettings, Environment, load_environment
 from tritonstack.errors import InputError, Problem, listing, nearest
-from tritonstack.models.lint.registry import shown
+from tritonstack.lint.registry import shown
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import CHECKOUT, REPOSITORY, project_folder
 from tritonstack.releases.records import deployed_set

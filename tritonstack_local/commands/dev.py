@@ -22,10 +22,10 @@ from tritonstack.client.model_client import Answer
 from tritonstack.client.releases import ModelRelease
 from tritonstack.config import EndpointSettings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
+from tritonstack.lint.registry import shown
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.build import build_sources
 from tritonstack.models.build_target import target_of
-from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.publish import BuiltArchive, publish_archives
 from tritonstack.models.sample import compare_answer, to_tensors

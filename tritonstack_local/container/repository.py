@@ -15,7 +15,7 @@ from typing import Any
 from tritonstack.catalogue import load_catalogue
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import WorkFailedError
-from tritonstack.models import marked_plan
+from tritonstack.model_files import marked_plan
 from tritonstack.models.pbtxt import Message, PbtxtError, Scalar, parse, quoted, to_text
 from tritonstack.paths import REPOSITORY, setup_command
 from tritonstack.tar_reading import first_match

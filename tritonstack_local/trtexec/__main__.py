@@ -19,7 +19,7 @@ import numpy as np
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as native
 
-from tritonstack.models.marked_plan import is_marked, read_graph, read_header, write_marked_plan
+from tritonstack.model_files.marked_plan import is_marked, read_graph, read_header, write_marked_plan
 from tritonstack_local.trtexec.arguments import Arguments, Refused, Shape
 from tritonstack_local.trtexec.machine import Machine
 

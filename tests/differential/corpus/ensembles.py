@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.differential.corpus.configuration import Message, text
 from tests.differential.corpus.repository import PROGRAM, RARELY, Files, completing_program, drawn_name, seldom, tensor
-from tests.models.lint.onnx_files import graph_file, loadable
+from tests.lint.onnx_files import graph_file, loadable
 
 
 def ensembles(draw: random.Random) -> Files:

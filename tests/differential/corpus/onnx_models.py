@@ -12,7 +12,7 @@ from typing import Any
 from tests.differential.corpus.configuration import Message, Word, text
 from tests.differential.corpus.repository import OFTEN, RARELY, TYPES, Files, drawn_dims, drawn_name, seldom, tensor
 from tests.differential.corpus.schedulers import drawn_batcher, drawn_sequences
-from tests.models.lint.onnx_files import graph_file, loadable
+from tests.lint.onnx_files import graph_file, loadable
 
 Graph = dict[str, Any]
 

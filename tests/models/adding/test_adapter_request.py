@@ -11,10 +11,10 @@ from tests.cases import cases
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tests.models.folders import places_in
 from tritonstack.errors import InputError
+from tritonstack.lint.completion import completed_tensor
 from tritonstack.models.adding.additions import Addition, AddOptions, TritonModel, config_text, parse_tensors
 from tritonstack.models.adding.new_folder import write_folder
 from tritonstack.models.adding.sources import with_adapter
-from tritonstack.models.lint.completion import completed_tensor
 
 PASS_ON = """\
 import numpy

@@ -9,10 +9,10 @@ import pytest
 
 from tests.models.folders import places_in
 from tritonstack.errors import InputError
+from tritonstack.lint import Target
 from tritonstack.models.adding.additions import Addition, AddOptions, parse_tensors
 from tritonstack.models.adding.new_folder import write_folder
 from tritonstack.models.adding.sources import read_source
-from tritonstack.models.lint import Target
 from tritonstack.models.model_config import read_config
 
 FIXTURES = Path(__file__).with_name("fixtures")

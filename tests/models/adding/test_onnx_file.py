@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.models.lint.onnx_files import node, write_graph
+from tests.lint.onnx_files import node, write_graph
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.adding import trial
 from tritonstack.models.adding.additions import Addition, AddOptions, parse_tensors

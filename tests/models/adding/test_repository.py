@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.lint.examples import write_torchscript
+from tests.lint.onnx_files import node, write_graph
 from tests.models.folders import places_in, write
-from tests.models.lint.examples import write_torchscript
-from tests.models.lint.onnx_files import node, write_graph
 from tritonstack.errors import InputError
 from tritonstack.models.adding.additions import Addition, AddOptions, parse_tensors
 from tritonstack.models.adding.new_folder import write_folder

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tritonstack.models import marked_plan
+from tritonstack.model_files import marked_plan
 from tritonstack_local.container.repository import BACKENDS
 
 

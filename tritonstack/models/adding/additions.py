@@ -13,8 +13,8 @@ import yaml
 from tritonstack.config.fields import MAXIMUM_NAME
 from tritonstack.config.patterns import PATTERNS
 from tritonstack.errors import InputError, Problem, refuse
+from tritonstack.model_files.onnx_graph import GraphTensor
 from tritonstack.models.adding.seeded_request import FreeLengths, RequestTensor, attempts, seeded_tensor
-from tritonstack.models.lint.onnx_graph import GraphTensor
 from tritonstack.models.model_config import Tensor, read_config
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.recipe import Datatype, Dependency

@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, refuse
+from tritonstack.lint.backends.fil import INPUT, OUTPUT
+from tritonstack.lint.backends.fil_file import SCORES_FROM, unread_file
+from tritonstack.model_files.forest_file import Forest, ForestError, read_forest
 from tritonstack.models.adding.additions import SUPPORTED, Addition, AddOptions, TritonModel, config_text
-from tritonstack.models.forest_file import Forest, ForestError, read_forest
-from tritonstack.models.lint.fil import INPUT, OUTPUT
-from tritonstack.models.lint.fil_file import SCORES_FROM, unread_file
 from tritonstack.models.model_config import FIL_FILES, Tensor
 from tritonstack.models.pbtxt import quoted
 

@@ -11,6 +11,10 @@ from pathlib import Path, PurePosixPath
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.folder_files import unfit, unfit_problem
 from tritonstack.foreign_text import LARGEST_PROGRAM, parse_program
+from tritonstack.lint.completion import completed_tensor
+from tritonstack.lint.content import wrong_weights
+from tritonstack.model_files.file_formats import mismatch
+from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_data, read_graph
 from tritonstack.models.adding.additions import (
     SUPPORTED,
     TENSOR_FORM,
@@ -24,10 +28,6 @@ from tritonstack.models.adding.additions import (
 )
 from tritonstack.models.adding.seeded_request import LONGER
 from tritonstack.models.adding.trial import REPAIRED, Trial, try_model
-from tritonstack.models.lint.completion import completed_tensor
-from tritonstack.models.lint.content import wrong_weights
-from tritonstack.models.lint.file_formats import mismatch
-from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_data, read_graph
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.programs import Report, has_environment
 from tritonstack.models.recipe import Kind

@@ -13,11 +13,11 @@ from typing import Any
 
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, collecting, refuse
+from tritonstack.lint import Finding, Target, lint_folder
+from tritonstack.lint.registry import shown
 from tritonstack.models.adding.additions import ANSWER, NO_CODE, TOLERANCE, Addition, runs_code
 from tritonstack.models.adding.seeded_request import body_text
 from tritonstack.models.contents import skipped_proof
-from tritonstack.models.lint import Finding, Target, lint_folder
-from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import Report

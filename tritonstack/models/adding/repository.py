@@ -13,6 +13,9 @@ from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, collecting, listing, refuse
 from tritonstack.folder_files import text_inside
+from tritonstack.lint.completion import complete
+from tritonstack.lint.content import check_content
+from tritonstack.lint.view import RepositoryView, view_repository
 from tritonstack.models.adding.additions import (
     PLAN,
     SUPPORTED,
@@ -22,9 +25,6 @@ from tritonstack.models.adding.additions import (
     config_text,
     folder_name,
 )
-from tritonstack.models.lint.completion import complete
-from tritonstack.models.lint.content import check_content
-from tritonstack.models.lint.view import RepositoryView, view_repository
 from tritonstack.models.model_config import Tensor
 from tritonstack.models.model_view import ModelView, view_model
 from tritonstack.models.pbtxt import quoted

@@ -11,12 +11,12 @@ from typing import Any
 
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem
+from tritonstack.model_files.file_formats import stand_in
+from tritonstack.model_files.forest_file import forest_format
 from tritonstack.models.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, folder_name
 from tritonstack.models.adding.forest import forest_addition
 from tritonstack.models.adding.model_file import onnx_addition, torchscript_addition
 from tritonstack.models.adding.repository import repository_additions
-from tritonstack.models.forest_file import forest_format
-from tritonstack.models.lint.file_formats import stand_in
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import ModelConfig, Tensor, read_config
 from tritonstack.models.programs import Report

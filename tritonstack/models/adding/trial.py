@@ -10,8 +10,8 @@ from typing import Any
 
 from tritonstack.errors import WorkFailedError
 from tritonstack.foreign_text import parse_json
+from tritonstack.model_files.onnx_graph import GraphTensor
 from tritonstack.models.adding.seeded_request import FreeLengths, RequestTensor, attempts, seeded_tensor
-from tritonstack.models.lint.onnx_graph import GraphTensor
 from tritonstack.models.programs import GIB, Limits, Report, has_environment, run_script
 from tritonstack.models.sample import PROOF_ENVIRONMENT
 

@@ -1,0 +1,8 @@
+"""The offline linter of model folders: what Triton or SageMaker would refuse, or serve otherwise than meant."""
+
+from tritonstack.lint.checks import lint_folder, lint_repository, refuse_errors
+from tritonstack.lint.instances import lint_endpoint, lint_release
+from tritonstack.lint.registry import Finding
+from tritonstack.lint.view import Target
+
+__all__ = ["Finding", "Target", "lint_endpoint", "lint_folder", "lint_release", "lint_repository", "refuse_errors"]

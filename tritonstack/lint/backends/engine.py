@@ -1,0 +1,110 @@
+"""Rules about a TensorRT model's configuration against its engine: the recipe's, and the plan's own manifest.
+
+Source: tensorrt_backend src/instance_state.cc (ModelInstanceState::InitializeConfigExecuteInputBindings,
+InitializeConfigExecuteOutputBindings, ValidateDimension, and after them "every index which corresponds to an execution
+binding is initialized"), src/tensorrt_utils.cc (CompareDimsSupported).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tritonstack.lint.completion import promised_graph
+from tritonstack.lint.registry import Finding
+from tritonstack.lint.tensors import fed_by_triton
+from tritonstack.lint.view import RepositoryView, at_field, at_line
+from tritonstack.models.manifest import EngineEntry, EngineTensor, engine_manifest_name
+from tritonstack.models.model_config import Tensor
+from tritonstack.models.model_view import ModelView
+from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
+
+
+def check_engine(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What differs between a configuration and its engine, as the recipe promises it or its build described it."""
+    if model.backend != "tensorrt":
+        return
+    yield from _integers(view, model)
+    engine = view.recipe.engine if view.recipe and model.name == view.addressed else None
+    if engine is not None:
+        promised = [
+            EngineTensor(name=name, datatype="", min=each.min, max=each.max) for name, each in engine.shapes.items()
+        ]
+        yield from _compare(model, "input", model.config.inputs, promised)
+    for version in model.served_versions:
+        path = model.on_disk(engine_manifest_name(f"{version}/{model.model_file}"))
+        if path is not None:
+            try:
+                built = EngineEntry.model_validate_json(path.read_bytes())
+            except ValueError:
+                continue  # a file of that name from elsewhere
+            yield from _compare(model, "input", model.config.inputs, built.inputs)
+            yield from _compare(model, "output", model.config.outputs, built.outputs)
+
+
+def _compare(
+    model: ModelView, kind: str, tensors: Sequence[Tensor], bound: Sequence[EngineTensor]
+) -> Iterator[Finding]:
+    table = {each.name: each for each in bound}
+    for tensor in tensors:
+        if tensor.name in table:
+            yield from _tensor(model, kind, tensor, table[tensor.name])
+        else:
+            found = f"{kind} {tensor.name}, which the engine lacks"
+            yield at_line(model, tensor.line, "engine-tensor", found, ", ".join(sorted(table)) or f"no {kind}")
+    missing = sorted(table.keys() - {tensor.name for tensor in tensors} - fed_by_triton(model))
+    if missing and tensors:  # without any, Triton completes the configuration from the plan
+        found = f"no {kind} {missing[0]}, which the engine has"
+        yield at_field(model, kind, "engine-tensor", found, f"every {kind} of the engine")
+
+
+def _tensor(model: ModelView, kind: str, tensor: Tensor, bound: EngineTensor) -> Iterator[Finding]:
+    what = f"{kind} {tensor.name}"
+    if bound.datatype and tensor.data_type != bound.datatype:
+        allowed = f"{bound.datatype}, as in the engine"
+        yield at_line(model, tensor.line, "engine-tensor", f"{what} as {tensor.data_type}", allowed)
+    dims = tensor.dims if tensor.reshape is None else tensor.reshape
+    low, high = bound.min, bound.max
+    bounds = f"{list(low)}" if low == high else f"from {list(low)} to {list(high)}"
+    if model.is_batched and low:
+        yield from _batch(model, what, tensor, bound)
+    if len(dims) + model.is_batched != len(low):
+        found = f"{what} with dims {list(dims)}" + (" behind the batch dimension" if model.is_batched else "")
+        allowed = f"rank {len(low)} in all, as in the engine: {bounds}"
+        yield at_line(model, tensor.line, "engine-shape", found, allowed)
+        return
+    behind = slice(1 if model.is_batched else 0, None)
+    if not all(_fits(kind, *each) for each in zip(dims, low[behind], high[behind], strict=True)):
+        found = f"{what} with dims {list(dims)}"
+        yield at_line(model, tensor.line, "engine-shape", found, f"{bounds}, as in the engine")
+
+
+def _batch(model: ModelView, what: str, tensor: Tensor, bound: EngineTensor) -> Iterator[Finding]:
+    """Batches from 1 to max_batch_size; an output's free first axis is -1."""
+    limit, least, most = model.config.max_batch_size, bound.min[0], bound.max[0]
+    if most != -1 and not least <= 1 <= limit <= most:
+        found = f"{what} with max_batch_size {limit}"
+        allowed = (
+            f"up to {most}, which the engine takes" if least <= 1 else "an engine with min 1: requests may be single"
+        )
+        yield at_line(model, tensor.line, "engine-batch", found, allowed)
+
+
+def _fits(kind: str, length: int, least: int, most: int) -> bool:
+    """Of an output, a length that the configuration leaves free and the engine does not is refused, too."""
+    return length == -1 or least <= length <= most if kind == "input" else least == -1 or least == most == length
+
+
+def _integers(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """INT32 and INT64 against what the release's TensorRT makes of the graph's INT64."""
+    release, graph = view.target.release, promised_graph(view, model)
+    if release is None or release.tensorrt is None or graph is None:
+        return
+    version = release.tensorrt
+    keeps = int(version.split(".")[0]) >= INT64_TENSORS_SINCE
+    wide = {tensor.name for tensor in (*graph.inputs, *graph.outputs) if tensor.datatype == "INT64"}
+    wanted = "INT64" if keeps else "INT32"
+    for tensor in (*model.config.inputs, *model.config.outputs):
+        if tensor.name in wide and tensor.data_type in ("INT32", "INT64") and tensor.data_type != wanted:
+            found = f"{tensor.name} as {tensor.data_type} in release {release.version}, with TensorRT {version}"
+            allowed = f"{wanted}: " + ("TensorRT keeps the graph's INT64" if keeps else "TensorRT makes INT32 of INT64")
+            yield at_line(model, tensor.line, "engine-integers", found, allowed)
