@@ -28,7 +28,7 @@ MEMORY_MIB = 150
 _PACK = """
 import resource, sys, time
 from pathlib import Path
-from tritonstack.models.packing import pack
+from tritonstack.archives.packing import pack
 start = time.perf_counter()
 pack(Path(sys.argv[1]), Path(sys.argv[2]))
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, CredentialRetrievalError, UnauthorizedSSOTokenError
 
+from tests.archives.test_publish import _build
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import make_endpoint, make_environment, places_in, write_double
-from tests.models.test_publish import _build
+from tritonstack.archives import bucket as bucket_module
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.publish import publish_environment
 from tritonstack.aws_session import credentials_ended
 from tritonstack.cli import root as cli
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models import bucket as bucket_module
-from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.manifest import Places
-from tritonstack.models.publish import publish_environment
 from tritonstack.preparation.remote_job import JobState, await_job
 from tritonstack.releases.verification import Verifier
 

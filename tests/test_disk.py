@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.models.folders import write_double
+from tritonstack.archives.programs import run_script
 from tritonstack.cli import root as cli
 from tritonstack.disk import disk_full, partial_folder
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.programs import run_script
 from tritonstack.paths import REPOSITORY
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, unpack
 
@@ -111,7 +111,7 @@ def test_an_unpacked_archive_is_not_called_damaged_where_the_disk_is_full(
 def test_an_export_script_that_finds_no_space_is_said_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tritonstack.models.programs.environment_python", lambda _name: Path(sys.executable))
+    monkeypatch.setattr("tritonstack.archives.programs.environment_python", lambda _name: Path(sys.executable))
     code = "import errno, os; raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))"
 
     def export() -> None:

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tritonstack.adapters import ImageAdapter
+from tritonstack.adding.model_file import forward_arguments
 from tritonstack.catalogue.model_formats import FormatError, beyond_torch, torchscript_version
 from tritonstack.client.inputs import LARGEST_ARRAYS, InputFile, read_inputs
 from tritonstack.client.preprocessing import check_image, pixels
@@ -27,7 +28,6 @@ from tritonstack.config.yaml_loader import MOST_VALUES, YamlError, parse_yaml
 from tritonstack.errors import InputError
 from tritonstack.foreign_text import parse_json, parse_program
 from tritonstack.model_files.forest_file import ForestError, read_forest
-from tritonstack.models.adding.model_file import forward_arguments
 from tritonstack.models.model_config import read_config
 from tritonstack.models.pbtxt import PbtxtError, parse
 from tritonstack.models.sample import _flatten
@@ -119,7 +119,7 @@ def test_whatever_is_overwritten_in_a_torchscript_file_is_read_or_refused(noise:
                 read(path)
 
 
-FORESTS = Path(__file__).parent / "models/adding/fixtures"
+FORESTS = Path(__file__).parent / "adding/fixtures"
 
 
 @given(st.sampled_from(["json", "ubj", "txt", "tl"]), st.binary(max_size=40), st.integers(0, 5400))

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from tritonstack.archives.build import build_models
+from tritonstack.archives.packing import pack
 from tritonstack.client.body import Body, PayloadFormat, encode
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.build import build_models
 from tritonstack.models.digest import LIBRARY
 from tritonstack.models.manifest import Places
-from tritonstack.models.packing import pack
 from tritonstack.models.recipe import Size
 from tritonstack.models.source import BuildChoice
 from tritonstack.paths import REPOSITORY, environment_python

@@ -17,7 +17,7 @@ from tritonstack.config import load_environment
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
 from tritonstack.models.manifest import Manifest
 
-FIXTURES = Path(__file__).parents[1] / "models/adding/fixtures"
+FIXTURES = Path(__file__).parents[1] / "adding/fixtures"
 
 
 @pytest.fixture

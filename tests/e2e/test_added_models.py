@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.adding.test_repository import FOLDERS, written
 from tests.e2e.conftest import endpoint
 from tests.e2e.project import REPOSITORY, Project, environment_yaml
 from tests.e2e.running import running
-from tests.models.adding.test_repository import FOLDERS, written
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
-FIXTURES = REPOSITORY / "tests/models/adding/fixtures"
+FIXTURES = REPOSITORY / "tests/adding/fixtures"
 
 
 def test_every_kind_of_file_answers_after_three_commands(tmp_path: Path) -> None:

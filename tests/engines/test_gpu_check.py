@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from tritonstack.archives.programs import run_script
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import GRAPH, JOB, change_job, engine_problems, tensorrt_versions, write_job
-from tritonstack.models.programs import run_script
 from tritonstack.models.runtime_options import Engine
 from tritonstack.naming import Platform
 from tritonstack.preparation.export_step import graph_for_engine, outputs_of_graph, proof_inputs, read_onnx

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.lint.onnx_files import function, node, write_graph
+from tritonstack.archives.programs import run_script
+from tritonstack.archives.proof import PROOF_ENVIRONMENT
 from tritonstack.lint import lint_folder
-from tritonstack.models.programs import run_script
-from tritonstack.models.sample import PROOF_ENVIRONMENT
 
 
 def normalizer(**attributes: Any) -> dict[str, Any]:

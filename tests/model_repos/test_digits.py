@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.models.folders import places_in
-from tritonstack.models.build import build_models
+from tritonstack.archives.build import build_models
 from tritonstack.models.manifest import Manifest
 from tritonstack.paths import REPOSITORY
 from tritonstack.unpacking import unpack

@@ -13,10 +13,10 @@ import pytest
 
 from tests.environments import needs
 from tritonstack.adapters import TextAdapter
+from tritonstack.archives.exporting import script_options
+from tritonstack.archives.programs import run_script
 from tritonstack.client.preprocessing import to_arrays
-from tritonstack.models.exporting import script_options
 from tritonstack.models.model_config import ModelConfig, Node, Tensor, read_config
-from tritonstack.models.programs import run_script
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.paths import REPOSITORY
 

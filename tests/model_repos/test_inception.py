@@ -21,9 +21,9 @@ from tests.config.environment_file import write_environment
 from tests.environments import needs
 from tests.models.folders import places_in
 from tests.tritonstack_local.container.conftest import QUIET, SageMaker
+from tritonstack.archives.build import build_models
 from tritonstack.catalogue import model_formats
 from tritonstack.config import load_environment
-from tritonstack.models.build import build_models
 from tritonstack.models.contents import contents_of
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.environments import needs
+from tritonstack.archives.programs import run_script
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.programs import run_script
 from tritonstack.paths import REPOSITORY, environment_python
 
 pytestmark = pytest.mark.long  # each starts PyTorch or DALI

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from tritonstack.adapters import Adapters
+from tritonstack.archives.execution_environment import PackedEnvironment
 from tritonstack.config import EndpointSettings, Environment
-from tritonstack.models.execution_environment import PackedEnvironment
 from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, Places, SampleEntry
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import Platform

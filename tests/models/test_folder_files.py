@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 
 from tests.lint.onnx_files import part, write_graph
 from tests.models.folders import places_in, write, write_double
+from tritonstack.adding.additions import AddOptions
+from tritonstack.adding.sources import read_source
+from tritonstack.archives.build import build_models
+from tritonstack.archives.stored_inputs import pack_inputs
 from tritonstack.errors import InputError
 from tritonstack.folder_files import is_fit_file, read_inside, unfit
 from tritonstack.lint import lint_folder
 from tritonstack.model_files.onnx_graph import external_files
-from tritonstack.models.adding.additions import AddOptions
-from tritonstack.models.adding.sources import read_source
-from tritonstack.models.build import build_models
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import Places
 from tritonstack.models.source import archives_of
 from tritonstack.models.source_files import files_below
-from tritonstack.models.stored_inputs import pack_inputs
 
 SECRET = "the user's own: do not copy"
 

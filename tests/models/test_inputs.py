@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.models.folders import RECIPE, make_endpoint, make_environment, source_of, write, write_double
+from tritonstack.archives.stored_inputs import pack_inputs
 from tritonstack.errors import InputError
 from tritonstack.models.contents import contents_of
 from tritonstack.models.digest import digests_of, model_digest
 from tritonstack.models.selection import archive_names, resolved_models
 from tritonstack.models.source import ArchiveSource, archives_of
-from tritonstack.models.stored_inputs import pack_inputs
 from tritonstack.unpacking import unpack
 
 EXPORT = "exports: [{script: export.py, produces: [double/1/weights.bin], options: {seed: 0}}]\n"

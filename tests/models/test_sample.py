@@ -15,15 +15,16 @@ from PIL import Image
 
 from tests.lint.onnx_files import node, write_graph
 from tests.models.folders import CONFIG, MODEL, places_in, tensor, write, write_double
+from tritonstack.archives.build import build_models
+from tritonstack.archives.programs import run_script
+from tritonstack.archives.proof import PROOF_ENVIRONMENT, PROVER
+from tritonstack.archives.proof import _plan as plan_of
 from tritonstack.client.body import encode
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models.build import build_models
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import read_config
-from tritonstack.models.programs import run_script
 from tritonstack.models.recipe import read_recipe
-from tritonstack.models.sample import PROOF_ENVIRONMENT, PROVER, READY_REQUEST, compare_answer, read_sample
-from tritonstack.models.sample import _plan as plan_of
+from tritonstack.models.sample import READY_REQUEST, compare_answer, read_sample
 
 PIXELS = "adapters: {image: {input: x, encoding: pixels, crop: 4}}\n"
 

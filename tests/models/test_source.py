@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.models.folders import make_endpoint, make_environment, write, write_double
+from tritonstack.archives.exporting import export_digest, script_options
 from tritonstack.errors import InputError
 from tritonstack.models.digest import model_digest
-from tritonstack.models.exporting import export_digest, script_options
 from tritonstack.models.selection import resolved_models, sources_of
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 

@@ -14,7 +14,7 @@ from tests.preparation.prepare_way import Way
 from tests.preparation.tiny_engine import PROVEN
 from tests.tritonstack_local.emulator.running import Emulator
 
-PROVE = "tritonstack.models.staging.prove_sample"
+PROVE = "tritonstack.archives.staging.prove_sample"
 
 
 @pytest.fixture(scope="session")

@@ -22,11 +22,8 @@ from tests.tritonstack_local.emulator.building import make_project, make_service
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import change_job
-from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import Manifest, Places
-from tritonstack.models.programs import Report
-from tritonstack.models.publish import stored_manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import ArchiveName, Platform, artifact_parameter, builds_parameter
 from tritonstack.preparation.build_order import Order, OrderedArchive

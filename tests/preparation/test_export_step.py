@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from tests.cases import cases
 from tests.engines.stand_ins import doubling_graph, quantised_graph
 from tests.lint.onnx_files import number, part, write_graph
+from tritonstack.archives.programs import run_script
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.model_files.onnx_graph import GraphTensor, OnnxGraph
-from tritonstack.models.programs import run_script
 from tritonstack.models.runtime_options import Engine
 from tritonstack.preparation.export_step import (
     graph_for_engine,

@@ -13,8 +13,6 @@ from tests.models.fake_aws import FakeAws
 from tests.preparation.prepare_way import A10G, IMAGE
 from tritonstack.engines.engine_builds import builder_for
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.programs import Report
 from tritonstack.preparation.gpu_step import (
     EngineFailedError,
     build_engine,

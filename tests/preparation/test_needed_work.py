@@ -12,8 +12,8 @@ from tests.models.fake_aws import FakeAws
 from tests.models.folders import make_manifest, source_of, write_double
 from tests.preparation.prepare_way import order_of
 from tests.preparation.tiny_engine import write_tiny
+from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.build_target import target_for
 from tritonstack.models.manifest import ArchiveEntry, Manifest
 from tritonstack.models.recipe import Dependency

@@ -14,8 +14,8 @@ from tests.preparation.conftest import PROVE
 from tests.preparation.prepare_way import A10G, T4, Way
 from tests.preparation.tiny_engine import write_tiny
 from tests.tritonstack_local.emulator.running import Emulator
+from tritonstack.archives.bucket import Place
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import Place
 from tritonstack.preparation.gpu_step import EngineFailedError
 from tritonstack.preparation.needed_work import PrepareFailedError
 

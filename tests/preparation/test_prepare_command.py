@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 from tests.config.environment_file import environment_text
 from tests.preparation.prepare_way import Way
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
+from tritonstack.archives.stored_inputs import pack_inputs
 from tritonstack.cli.root import root
-from tritonstack.models.stored_inputs import pack_inputs
 from tritonstack.naming import release_parameter
 
 ENDPOINT = """\

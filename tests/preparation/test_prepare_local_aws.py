@@ -12,8 +12,8 @@ import pytest
 from tests.local_keys import OWN
 from tests.preparation.prepare_way import A10G, T4, Way
 from tests.tritonstack_local.emulator.running import Emulator
+from tritonstack.archives.bucket import Place
 from tritonstack.model_files.marked_plan import is_marked
-from tritonstack.models.bucket import Place
 from tritonstack.naming import Platform
 from tritonstack.preparation.needed_work import PrepareFailedError
 from tritonstack.unpacking import unpack

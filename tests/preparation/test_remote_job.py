@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import IncompleteReadError
 
 from tests.models.fake_aws import FakeAws
+from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.preparation.remote_job import StagedJob, staged_job
 
 OUTPUT = "staging/jobs/run/output/"

@@ -14,14 +14,9 @@ from tests.models.folders import places_in, source_of, write, write_double
 from tests.preparation.prepare_way import A10G, T4, Way
 from tests.preparation.test_needed_work import NAME, manifest_for
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import ClientFileEntry, Manifest
-from tritonstack.models.packing import pack
-from tritonstack.models.publish import stored_manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
-from tritonstack.models.staging import Task, finish, stage_archive
-from tritonstack.models.stored_inputs import pack_inputs
 from tritonstack.naming import ArchiveName
 from tritonstack.preparation import stored_archives
 from tritonstack.preparation.stored_archives import copy_archive, source_of_digest

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.models.folders import places_in, source_of
+from tritonstack.archives.programs import Spent
+from tritonstack.archives.proof import Proven
+from tritonstack.archives.staging import Task
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import Manifest, Places
-from tritonstack.models.programs import Spent
-from tritonstack.models.sample import Proven
-from tritonstack.models.staging import Task
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack.preparation.export_step import EngineJob, EngineWork, prepare_engines
 from tritonstack.preparation.pack_step import finish_archive

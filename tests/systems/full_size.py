@@ -21,16 +21,16 @@ from rich.table import Table
 from tests.e2e.project import REPOSITORY, Project
 from tests.systems.answers import asked, manifest_of
 from tests.systems.conftest import RESNETS, deploying, endpoint, environment, system_project
+from tritonstack.archives.build import build_models
+from tritonstack.archives.exporting import export_digest
+from tritonstack.archives.staging import Task
 from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
 from tritonstack.config.builds import BuildSettings
-from tritonstack.models.build import build_models
 from tritonstack.models.digest import model_digest
-from tritonstack.models.exporting import export_digest
 from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
-from tritonstack.models.staging import Task
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack.preparation.export_step import prepare_engines
 from tritonstack_local.aws import LocalAws

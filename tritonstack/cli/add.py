@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from tritonstack.adding.additions import ANSWER, TENSOR_FORM, AddOptions, parse_tensors
+from tritonstack.adding.new_folder import Added, refuse_existing, write_folder
+from tritonstack.adding.sources import read_source, with_adapter
 from tritonstack.cli.conventions import LOCAL, echo, environment_option
 from tritonstack.cli.progress import Steps
 from tritonstack.config.model_entries import CURRENT, endpoint_for_models, model_entries
 from tritonstack.errors import InputError, Problem, TritonstackError
 from tritonstack.lint import Target
 from tritonstack.lint.registry import shown
-from tritonstack.models.adding.additions import ANSWER, TENSOR_FORM, AddOptions, parse_tensors
-from tritonstack.models.adding.new_folder import Added, refuse_existing, write_folder
-from tritonstack.models.adding.sources import read_source, with_adapter
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import Tensor, read_config
 from tritonstack.models.recipe import RECIPE

@@ -8,6 +8,17 @@ from typing import Any, get_args
 
 import click
 
+from tritonstack.adding.new_folder import record_samples
+from tritonstack.archives.build import (
+    BuildSummary,
+    Built,
+    build_environment,
+    build_models,
+    refuse_errors_of_environment,
+)
+from tritonstack.archives.packing import pack_reporting
+from tritonstack.archives.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning
+from tritonstack.archives.publish import publish_environment
 from tritonstack.cli.conventions import LOCAL, echo, environment_option, json_option, local_option, print_json
 from tritonstack.cli.progress import ShownStep, Steps
 from tritonstack.cli.session import require_account, session_of
@@ -15,13 +26,8 @@ from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack.lint.registry import shown
 from tritonstack.local_aws import is_local
-from tritonstack.models.adding.new_folder import record_samples
-from tritonstack.models.build import BuildSummary, Built, build_environment, build_models, refuse_errors_of_environment
 from tritonstack.models.digest import digests_of
 from tritonstack.models.manifest import Places
-from tritonstack.models.packing import pack_reporting
-from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning
-from tritonstack.models.publish import publish_environment
 from tritonstack.models.recipe import Size, Weights
 from tritonstack.models.selection import choice_of, resolved_models
 from tritonstack.models.source import BuildChoice

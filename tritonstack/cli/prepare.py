@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tritonstack.archives.bucket import Place
+from tritonstack.archives.build import refuse_errors_of_environment
 from tritonstack.aws_session import AccountSession, ConfiguredSession, Session
 from tritonstack.cli.conventions import (
     LOCAL,
@@ -34,8 +36,6 @@ from tritonstack.cli.session import require_account, session_of
 from tritonstack.config import EndpointSettings, load_environment
 from tritonstack.engines.engine_builds import Builder, EngineBuild, EngineBuilds, engine_builds
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest, refuse
-from tritonstack.models.bucket import Place
-from tritonstack.models.build import refuse_errors_of_environment
 from tritonstack.models.selection import resolved_models
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder

@@ -12,6 +12,7 @@ from botocore.config import Config
 from rich.table import Table
 from rich.text import Text
 
+from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.aws_session import ConfiguredSession, Session
 from tritonstack.cli.conventions import (
     echo,
@@ -31,7 +32,6 @@ from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ModelRelease, ReleaseRecords
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing
-from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
 from tritonstack.preparation.build_order import Order, build_set

@@ -12,10 +12,10 @@ from tritonstack.folder_files import unfit
 from tritonstack.lint.backends.fil import other_file
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.view import RepositoryView, at_field
-from tritonstack.models.model_config import Node
+from tritonstack.models.model_config import EXECUTION_ENV_PATH, Node
 from tritonstack.models.model_view import ModelView
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Dependency, Recipe, read_recipe
-from tritonstack.models.sample import ENVIRONMENT, read_sample
+from tritonstack.models.sample import read_sample
 from tritonstack.models.source_files import CONFIG, is_junk, model_directories
 
 # Source: server src/sagemaker_server.cc (SageMakerMMELoadModel) and docker/sagemaker/serve.
@@ -295,8 +295,8 @@ def _dependency(model: ModelView, dependency: Dependency) -> Iterator[Finding]:
         found = f"backend tensorrt, and {RECIPE} says dependency: {dependency}"
         allowed = "dependency: engine: a plan runs on one TensorRT and one kind of GPU"
         yield Finding(file=model.file, line=line, rule="dependency-differs", found=found, allowed=allowed)
-    own_python = node.entries("parameters").get(ENVIRONMENT)
+    own_python = node.entries("parameters").get(EXECUTION_ENV_PATH)
     if isinstance(own_python, Node) and dependency == "none":
-        found = f"{ENVIRONMENT}, and {RECIPE} says dependency: none"
+        found = f"{EXECUTION_ENV_PATH}, and {RECIPE} says dependency: none"
         allowed = "dependency: python or engine: an execution environment runs on one version of Python"
         yield Finding(file=model.file, line=own_python.line, rule="dependency-differs", found=found, allowed=allowed)

@@ -1,1 +1,1 @@
-"""Model folders → recipe → export → proof → lint → pack → publish."""
+"""What model folders state: recipe, configurations, sources, digests, samples; and the manifest of an archive."""

@@ -13,6 +13,8 @@ from typing import Any
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.pbtxt import EmptyList, Field, Message, PbtxtError, Scalar, parse, quoted, to_text
 
+EXECUTION_ENV_PATH = "EXECUTION_ENV_PATH"
+"""The parameter of a Python model that names its own execution environment."""
 _RANGES = {
     "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1),

@@ -1,15 +1,12 @@
-"""A recipe's sample: the request as arrays and as it is sent, the expected answer, and the proof that a built
-repository gives it.
-"""
+"""A recipe's sample: the request as arrays and as it is sent, and the expected answer, compared with another."""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,14 +14,8 @@ from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, Problem, WorkFailedError, collecting, refuse
 from tritonstack.folder_files import read_inside
 from tritonstack.foreign_text import parse_json
-from tritonstack.local_aws import installed, require_package
-from tritonstack.models.contents import PROVABLE, called_models, skipped_proof
 from tritonstack.models.manifest import ModelEntry, SampleEntry
-from tritonstack.models.model_config import ModelConfig, Node, read_config
-from tritonstack.models.model_view import view_model
-from tritonstack.models.programs import Report, Spent, has_environment, run_script
-from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe
-from tritonstack.models.source_files import CONFIG, model_directories
+from tritonstack.models.recipe import RECIPE, Recipe
 from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
 
 if TYPE_CHECKING:
@@ -284,190 +275,3 @@ def save_arrays(arrays: Arrays, file: Path) -> bool:
     with file.open("wb") as stream:
         np.savez(stream, allow_pickle=False, **arrays)
     return True
-
-
-PROOF_ENVIRONMENT = "exporters"
-PROVER = Path(__file__).with_name("prover.py")
-"""The program that answers a request with ONNX Runtime, in the environment ``PROOF_ENVIRONMENT``."""
-
-ENVIRONMENT = "EXECUTION_ENV_PATH"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Proven:
-    """What a proof measured, with what, what it took, and what stood in for what serves in the cloud."""
-
-    sample_difference: float | None = None  # None where the proof was skipped
-    tools: dict[str, str] = field(default_factory=dict)
-    stand_ins: tuple[str, ...] = ()
-    spent: Spent | None = None  # None where the proof was skipped
-    skipped: str = ""  # why it was skipped; empty where it was not
-
-
-def check_floors(folder: Path, *, recipe: Recipe, figures: Mapping[str, float]) -> None:
-    """Raise :class:`WorkFailedError` unless every figure that the recipe bounds is there and high enough."""
-    for name, floor in recipe.proof.figures.items():
-        if name not in figures:
-            raise WorkFailedError(f"{folder / RECIPE}: proof.figures.{name}: the export did not report it")
-        if not figures[name] >= floor.at_least:
-            raise WorkFailedError(
-                f"{folder.name}: {name} is {figures[name]:.4g}, at least {floor.at_least:g} is needed"
-            )
-
-
-def prove_sample(
-    repository: Path, *, model: ModelEntry, sample: SampleEntry, request: Arrays, work: Path, report: Report
-) -> Proven:
-    """Answer the sample request with the staged models and compare; skipped where nothing here has their backends.
-
-    Raises :class:`WorkFailedError` naming the tensor that differs, and :class:`InputError` where the environment of a
-    backend is not made on this machine.
-    """
-    backends = (read_config((path / CONFIG).read_text()).backend for path in model_directories(repository))
-    if skipped := skipped_proof(backends):
-        report(f"proof of {model.name} skipped: {skipped}")
-        return Proven(skipped=skipped)
-    given = answer_request(repository, model=model.name, request=request, work=work, report=report)
-    difference = compare_answer(sample, given.outputs, model=model.name)
-    return Proven(sample_difference=difference, tools=given.tools, stand_ins=given.stand_ins, spent=given.spent)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answered:
-    """What staged models answered to a request, with what, what it took, and what stood in."""
-
-    outputs: list[dict[str, Any]]  # tensors with flat data; elements of BYTES in base64
-    tools: dict[str, str]
-    stand_ins: tuple[str, ...]
-    spent: Spent
-
-
-def answer_request(repository: Path, *, model: str, request: Arrays, work: Path, report: Report) -> Answered:
-    """Answer a request with the staged models: outside Triton where that can be, else in the local Triton.
-
-    Raises :class:`WorkFailedError` where they fail, and :class:`InputError` where a backend cannot be run on this
-    machine.
-    """
-    configs = {path.name: read_config((path / CONFIG).read_text()) for path in model_directories(repository)}
-    if skipped := skipped_proof(config.backend for config in configs.values()):
-        allowed = f"backends that the local Triton has or stands in for: {', '.join(sorted(KIND_BACKENDS.values()))}"
-        raise InputError([Problem(field=model, found=f"nothing here answers it: {skipped}", allowed=allowed)])
-    directories = {name: repository / name for name in configs}
-    needs = {config.backend for config in configs.values()}
-    needs |= {ENVIRONMENT} if any(ENVIRONMENT in c.node.entries("parameters") for c in configs.values()) else set()
-    if not needs <= PROVABLE or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None):
-        started = time.monotonic()
-        try:
-            answer = require_package().answer_in_container(
-                repository,
-                model=model,
-                needs=needs,
-                request=request,
-                loads=called_models(configs, directories, addressed=model),
-                work=work,
-                report=report,
-            )
-        except WorkFailedError as error:
-            raise WorkFailedError(in_sources(str(error), repository)) from error
-        took, step = time.monotonic() - started, f"proof of {model} (local Triton)"
-        spent = Spent(step=step, seconds=took, peak_bytes=answer.peak_bytes)
-        report(str(spent))
-        outputs = to_tensors(answer.outputs)
-        if "python" in needs:  # other backends compare what they give with the configuration
-            _check_outputs(configs[model], outputs, model=model)
-        return Answered(outputs=outputs, tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
-    plan = {
-        "model": model,
-        "models": {name: _plan(repository / name, config) for name, config in configs.items()},
-        "request": to_tensors(request),
-    }
-    result, spent = run_prover(plan, work=work, what=f"proof of {model}", report=report)
-    if "failure" in result:
-        raise WorkFailedError(f"proof of {model} failed:\n  {in_sources(result['failure'], repository)}")
-    ran = sorted({config.backend for config in configs.values()} - {"ensemble"})
-    stand_ins = tuple(f"backend {backend}: {_PROVERS[backend]}, outside Triton" for backend in ran)
-    return Answered(outputs=result["outputs"], tools=result["tools"], stand_ins=stand_ins, spent=spent)
-
-
-def _check_outputs(config: ModelConfig, outputs: Sequence[Mapping[str, Any]], *, model: str) -> None:
-    """Raise :class:`WorkFailedError` unless every configured output is there, of its type and shape.
-
-    Triton hands on whatever a Python model gives.
-    """
-    given = {tensor["name"]: tensor for tensor in outputs}
-    for wanted in config.outputs:
-        tensor = given.get(wanted.name)
-        if tensor is None:
-            raise WorkFailedError(f"{model}: the output {wanted.name} is missing")
-        shape = wanted.shape(config.max_batch_size)
-        same = len(shape) == len(tensor["shape"]) and all(
-            length in (-1, found) for length, found in zip(shape, tensor["shape"], strict=True)
-        )
-        if tensor["datatype"] != wanted.data_type or not same:
-            found = f"{tensor['datatype']} {list(tensor['shape'])}"
-            raise WorkFailedError(
-                f"{model}: output {wanted.name}: {found}, config.pbtxt says {wanted.data_type} {shape}"
-            )
-
-
-def run_prover(plan: Mapping[str, Any], *, work: Path, what: str, report: Report) -> tuple[dict[str, Any], Spent]:
-    """What ONNX Runtime answers a plan's request, or its ``failure`` (see ``prover.py``). ``work``: for its files."""
-    plan_file, result_file = work / "plan.json", work / "result.json"
-    plan_file.write_text(json.dumps(plan))
-    arguments = ["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())]
-    spent = run_script(environment=PROOF_ENVIRONMENT, arguments=arguments, folder=work, what=what, report=report)
-    return parse_json(result_file.read_text()), spent
-
-
-_PROVERS = {"onnxruntime": "ONNX Runtime on the CPU"}
-
-
-def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:
-    """One model of the prover's plan; see ``prover.py``."""
-    view = view_model(folder, ())
-    newest = folder / (view.served_versions or view.versions or ("1",))[-1]
-    batch = config.max_batch_size
-    tensors = {
-        kind: [
-            {
-                "name": t.name,
-                "datatype": t.data_type,
-                "shape": t.shape(batch),
-                "backend_shape": t.backend_shape(batch),
-                "optional": t.optional,
-            }
-            for t in listed
-        ]
-        for kind, listed in (("inputs", config.inputs), ("outputs", config.outputs))
-    }
-    return tensors | {
-        "backend": config.backend,
-        "file": str((newest / config.model_file).resolve()),
-        "steps": [
-            {"model": step.text("model_name"), "inputs": _map(step, "input_map"), "outputs": _map(step, "output_map")}
-            for step in config.steps
-        ],
-    }
-
-
-def _map(step: Node, field: str) -> dict[str, str]:
-    return {key: str(value) for key, value in step.entries(field).items()}
-
-
-def in_sources(text: str, repository: Path) -> str:
-    """A message about a staged repository, with every staged file by the name of its source.
-
-    A source below the working directory is named from there, as a person would.
-    """
-    sources: dict[str, str] = json.loads(sources_file(repository).read_text())
-    here = Path.cwd()
-    for name in sorted(sources, key=len, reverse=True):
-        source = Path(sources[name]).resolve()
-        shown = source.relative_to(here) if source.is_relative_to(here) else source
-        text = text.replace(str(repository.resolve() / name), str(shown))
-    return text
-
-
-def sources_file(repository: Path) -> Path:
-    """The file next to a staged repository that notes where each of its files comes from."""
-    return repository.with_name(f"{repository.name}.sources.json")

@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tritonclient.utils import triton_to_np_dtype
 
+from tritonstack.archives.programs import Report, run_script
+from tritonstack.archives.proof import run_prover
+from tritonstack.archives.staging import Proofs, Staged, Task, stage_archive
 from tritonstack.disk import link_or_copy
 from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import CALIBRATION, GRAPH, write_job
@@ -20,12 +23,10 @@ from tritonstack.errors import Problem, WorkFailedError, refuse
 from tritonstack.folder_files import is_fit_file, open_inside
 from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, operators, read_graph
 from tritonstack.models.manifest import Places
-from tritonstack.models.programs import Report, run_script
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.runtime_options import Engine, Shape
-from tritonstack.models.sample import run_prover, to_tensors
+from tritonstack.models.sample import to_tensors
 from tritonstack.models.source import ArchiveSource
-from tritonstack.models.staging import Proofs, Staged, Task, stage_archive
 from tritonstack.models.tensorrt_models import TensorrtModel, tensorrt_models
 
 

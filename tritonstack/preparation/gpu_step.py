@@ -17,9 +17,7 @@ from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import JOB, TIMING_CACHE
 from tritonstack.errors import WorkFailedError
 from tritonstack.foreign_text import parse_json
-from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.digest import sha256_of
-from tritonstack.models.programs import Report
 from tritonstack.models.source_files import files_below
 from tritonstack.naming import (
     engine_job_prefix,

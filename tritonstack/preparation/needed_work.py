@@ -9,10 +9,8 @@ from typing import Literal, get_args
 
 from tritonstack.engines.engine_builds import Builder, NoBuilderError, builder_for
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.build_target import target_for, target_of
 from tritonstack.models.manifest import Manifest
-from tritonstack.models.publish import stored_manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.models.tensorrt_models import lacks_plan
 from tritonstack.naming import ArchiveName, Platform

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tritonstack.archives.programs import Report
+from tritonstack.archives.staging import finish
 from tritonstack.catalogue.releases import minor_version
 from tritonstack.engines.trtexec import PLAN
 from tritonstack.errors import WorkFailedError
 from tritonstack.model_files.marked_plan import is_marked
 from tritonstack.model_files.onnx_graph import GraphTensor
 from tritonstack.models.manifest import EngineEntry, EngineTensor, Manifest, Places, engine_manifest_name
-from tritonstack.models.programs import Report
 from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
-from tritonstack.models.staging import finish
 from tritonstack.preparation.export_step import Arrays, EngineJob, EngineWork
 from tritonstack.preparation.gpu_step import read_result, take_file
 

@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.programs import Report
+from tritonstack.archives.publish import BuiltArchive, publish_archives, stored_manifest
+from tritonstack.archives.staging import Proofs, Task, finish, stage_archive
 from tritonstack.aws_session import Session
 from tritonstack.disk import partial_folder
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.lint import Target, lint_folder, refuse_errors
 from tritonstack.local_aws import is_local
-from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.build_target import refuse_unservable
 from tritonstack.models.manifest import Manifest, Places
-from tritonstack.models.programs import Report
-from tritonstack.models.publish import BuiltArchive, publish_archives, stored_manifest
-from tritonstack.models.staging import Proofs, Task, finish, stage_archive
 from tritonstack.naming import ArchiveName
 from tritonstack.preparation.build_order import Order
 from tritonstack.preparation.export_step import EngineJob, EngineWork, prepare_engines

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.programs import Report
 from tritonstack.aws_session import credentials_ended
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.programs import Report
 from tritonstack.models.source_files import files_below
 from tritonstack.naming import job_prefix
 from tritonstack.preparation.gpu_step import KEPT_LINES, EngineStoppedError

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.programs import Report
 from tritonstack.aws_session import Session, stack_value
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import JOB, change_job
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds
-from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.programs import Report
 from tritonstack.models.source_files import files_below
 from tritonstack.naming import artifact_parameter, builds_parameter
 from tritonstack.preparation.build_order import JobNetwork, Order

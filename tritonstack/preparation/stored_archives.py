@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.archives.bucket import MOST_PARTS, ArtifactBucket, Place, StoredObject, belongs, written_once
+from tritonstack.archives.publish import stored_manifest
+from tritonstack.archives.stored_inputs import INPUT_LIMITS, REPOSITORIES
 from tritonstack.aws_session import Session, parameters_below
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
-from tritonstack.models.bucket import MOST_PARTS, ArtifactBucket, Place, StoredObject, belongs, written_once
 from tritonstack.models.digest import REQUIREMENTS, lock_files, model_digest, sha256_of
 from tritonstack.models.manifest import Manifest
-from tritonstack.models.publish import stored_manifest
 from tritonstack.models.recipe import Size, Weights
 from tritonstack.models.selection import sources_of
 from tritonstack.models.source import ArchiveSource, BuildChoice
-from tritonstack.models.stored_inputs import INPUT_LIMITS, REPOSITORIES
 from tritonstack.naming import DIGEST_PATTERN, NAME_PATTERN, ArchiveName, inputs_key, release_parameter
 from tritonstack.paths import setup_command
 from tritonstack.preparation.build_order import Order, OrderedArchive, build_set

@@ -11,12 +11,12 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
+from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.aws_session import DENIED_CODES, Session, code_of, credentials_ended
 from tritonstack.client.manifest import read_table
 from tritonstack.client.model_client import Answer, ModelClient
 from tritonstack.client.releases import ModelRelease
 from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.sample import compare_answer, request_arrays, to_tensors
 from tritonstack.monitoring.metric import Metric, Series, queries

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import click
 
+from tritonstack.archives.build import build_environment
+from tritonstack.archives.publish import publish_environment
 from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.progress import ShownStep, Steps
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
-from tritonstack.models.build import build_environment
 from tritonstack.models.contents import contents_of, skipped_proof
-from tritonstack.models.publish import publish_environment
 from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, environment_file, project_folder, setup_command
 from tritonstack.pipeline.bootstrap import environment_policy
 from tritonstack.pipeline.builds import PipelineNames

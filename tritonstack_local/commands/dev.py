@@ -14,6 +14,9 @@ import click
 import numpy as np
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.archives.bucket import ArtifactBucket, Place
+from tritonstack.archives.build import build_sources
+from tritonstack.archives.publish import BuiltArchive, publish_archives
 from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.progress import ShownStep, Steps, ended_by_signals
 from tritonstack.client import ModelClient
@@ -23,11 +26,8 @@ from tritonstack.client.releases import ModelRelease
 from tritonstack.config import EndpointSettings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
 from tritonstack.lint.registry import shown
-from tritonstack.models.bucket import ArtifactBucket, Place
-from tritonstack.models.build import build_sources
 from tritonstack.models.build_target import target_of
 from tritonstack.models.manifest import Manifest, Places
-from tritonstack.models.publish import BuiltArchive, publish_archives
 from tritonstack.models.sample import compare_answer, to_tensors
 from tritonstack.models.selection import leaves_engines
 from tritonstack.models.source import ArchiveSource

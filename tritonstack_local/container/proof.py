@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import psutil
 
+from tritonstack.archives.programs import Report
 from tritonstack.client.body import Body, decode, encode
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import Problem, WorkFailedError, refuse
 from tritonstack.local_aws import ContainerAnswer
-from tritonstack.models.programs import Report
 from tritonstack.paths import setup_command
 from tritonstack_local.container import ContainerSettings, TritonContainer, TritonFiles, prepare_model_data
 from tritonstack_local.container.serve import SINGLE_MODEL_REPOSITORY

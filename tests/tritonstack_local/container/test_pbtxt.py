@@ -13,7 +13,7 @@ from tests.cases import cases
 from tests.environments import needs
 from tests.tritonstack_local.container.conftest import SageMaker
 from tests.tritonstack_local.fake_parts import wait_for
-from tritonstack.models.execution_environment import activate_script
+from tritonstack.archives.execution_environment import activate_script
 from tritonstack.models.pbtxt import parse, to_text
 from tritonstack_local.container import TritonFiles, prepare_model_data
 from tritonstack_local.container.repository import ConfigSyntaxError, string_parameter, with_parameter, without_gpus

@@ -11,10 +11,10 @@ import yaml
 
 from tests.models.folders import places_in, write
 from tests.tritonstack_local.container.conftest import SageMaker
-from tritonstack.models.adding.additions import AddOptions
-from tritonstack.models.adding.new_folder import write_folder
-from tritonstack.models.adding.sources import read_source
-from tritonstack.models.build import build_models
+from tritonstack.adding.additions import AddOptions
+from tritonstack.adding.new_folder import write_folder
+from tritonstack.adding.sources import read_source
+from tritonstack.archives.build import build_models
 from tritonstack.unpacking import unpack
 
 PROGRAMS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())

@@ -15,8 +15,8 @@ from tests.tritonstack_local.emulator.running import Emulator, make_config, serv
 from tests.tritonstack_local.emulator.scaled_variants import Tracked, target
 from tests.tritonstack_local.emulator.test_faults import ask
 from tests.tritonstack_local.emulator.test_stack_operations import PAGE, run
+from tritonstack.archives.exporting import fetch_source
 from tritonstack.errors import InputError
-from tritonstack.models.exporting import fetch_source
 
 T4, A10G = "ml.g4dn.xlarge", "ml.g5.12xlarge"
 NO_CAPACITY = "Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error."

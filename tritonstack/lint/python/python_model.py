@@ -15,9 +15,8 @@ from tritonstack.lint.python.auto_complete import FUNCTION, PYTHON_CLASS
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.view import RepositoryView, at_field, at_line
 from tritonstack.model_files.file_formats import mismatch
-from tritonstack.models.model_config import Node
+from tritonstack.models.model_config import EXECUTION_ENV_PATH, Node
 from tritonstack.models.model_view import ModelView
-from tritonstack.models.sample import ENVIRONMENT
 from tritonstack.python_calls import INFERS, LOADS, calls_of, programs_of
 from tritonstack.tar_reading import first_match
 
@@ -227,7 +226,7 @@ def check_execution(view: RepositoryView, model: ModelView) -> Iterator[Finding]
     if model.backend != "python":
         return
     parameters = model.config.node.entries("parameters")
-    cpu_only, environment = parameters.get(_CPU_ONLY), parameters.get(ENVIRONMENT)
+    cpu_only, environment = parameters.get(_CPU_ONLY), parameters.get(EXECUTION_ENV_PATH)
     forced = cpu_only.text("string_value") if isinstance(cpu_only, Node) else cpu_only
     if forced is not None and forced not in ("yes", "no"):
         line = cpu_only.line if isinstance(cpu_only, Node) else model.config.node.line_of("parameters")
@@ -238,7 +237,7 @@ def check_execution(view: RepositoryView, model: ModelView) -> Iterator[Finding]
 
 def environment_file(model: ModelView) -> str | None:
     """The file or folder of the model's directory that is its execution environment; None for none, or outside."""
-    entry = model.config.node.entries("parameters").get(ENVIRONMENT)
+    entry = model.config.node.entries("parameters").get(EXECUTION_ENV_PATH)
     path = entry.text("string_value") if isinstance(entry, Node) else ""
     inside = PurePosixPath(path.removeprefix(_MODEL_DIRECTORY).lstrip("/"))
     return None if not path.startswith(_MODEL_DIRECTORY) or ".." in inside.parts else inside.as_posix()
@@ -256,21 +255,21 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
     elif inside in model.files:
         packed = model.on_disk(inside)
         if packed is not None and (wrong := _wrong_archive(packed)):
-            found, allowed = f"{ENVIRONMENT} {path}, which {wrong[0]}", "a .tar.gz as conda-pack makes it"
+            found, allowed = f"{EXECUTION_ENV_PATH} {path}, which {wrong[0]}", "a .tar.gz as conda-pack makes it"
             yield at_line(model, entry.line, "execution-environment", found, allowed, wrong[1])
     elif packed_by_build:
         return
     elif not any(file.startswith(f"{inside}/") for file in model.files):
-        found = f"{ENVIRONMENT} {path}, which is not in the archive"
+        found = f"{EXECUTION_ENV_PATH} {path}, which is not in the archive"
         yield at_line(model, entry.line, "execution-environment", found, "a file or folder of the model's directory")
     elif f"{inside}/bin/activate" not in model.files:
-        found, allowed = f"{ENVIRONMENT} {path} without bin/activate", "an environment as conda-pack packs it"
+        found, allowed = f"{EXECUTION_ENV_PATH} {path} without bin/activate", "an environment as conda-pack packs it"
         yield at_line(model, entry.line, "execution-environment", found, allowed)
 
 
 def _outside(model: ModelView, path: str, entry: Node) -> Iterator[Finding]:
     """An environment that is not below the model: another one of the archive's, or a fixed place in the image."""
-    found = f"{ENVIRONMENT} {path}"
+    found = f"{EXECUTION_ENV_PATH} {path}"
     allowed = f"a path below {_MODEL_DIRECTORY}: nothing else of the archive's is at a known place"
     beside = Path(os.path.normpath(model.directory / path.removeprefix(_MODEL_DIRECTORY).lstrip("/")))
     if not path.startswith(_MODEL_DIRECTORY):

@@ -1,0 +1,280 @@
+"""Writes a model folder below ``model_repos/``, whole or not at all, and records responses to sample requests."""
+
+from __future__ import annotations
+
+import base64
+import math
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonstack.adding.additions import ANSWER, NO_CODE, TOLERANCE, Addition, runs_code
+from tritonstack.adding.seeded_request import body_text
+from tritonstack.archives.programs import Report
+from tritonstack.archives.proof import Answered
+from tritonstack.archives.staging import answer_sample
+from tritonstack.disk import partial_folder
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, collecting, refuse
+from tritonstack.lint import Finding, Target, lint_folder
+from tritonstack.lint.registry import shown
+from tritonstack.models.contents import skipped_proof
+from tritonstack.models.manifest import Places
+from tritonstack.models.model_config import read_config
+from tritonstack.models.recipe import RECIPE
+from tritonstack.models.selection import sources_of
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.models.source_files import CONFIG
+from tritonstack.paths import write_text
+
+SCHEMA = "schemas/recipe.schema.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Added:
+    addition: Addition
+    folder: Path
+    recorded: Recorded | None  # None where no response could be recorded
+    failure: TritonstackError | None = None  # why not, or why the endpoint cannot serve it
+    remedy: str = ""  # what to do about it
+    findings: tuple[Finding, ...] = ()  # of the linter
+
+
+def refuse_existing(additions: Sequence[Addition], repositories: Path) -> None:
+    """Raise :class:`InputError` for every folder that is there already, and for two of one name."""
+    problems: list[Problem] = []
+    for name, count in Counter(addition.name for addition in additions).items():
+        folder = repositories / name
+        if count > 1:
+            found, advice = f"{count} models that would be called {name}", "add each by itself with --name"
+            problems.append(Problem(found=found, allowed="a name for each", advice=advice))
+        elif folder.exists() or folder.is_symlink():
+            found, allowed = "a folder of that name, which is never overwritten", "a new name"
+            advice = (
+                f"give another one (--name), change the files there (tritonstack build {name} --record-sample renews "
+                "the response), or remove the folder first"
+            )
+            problems.append(Problem(file=shown(folder), found=found, allowed=allowed, advice=advice))
+    refuse(problems)
+
+
+def write_folder(
+    addition: Addition,
+    *,
+    places: Places,
+    target: Target | None,
+    report: Report,
+    announce: Report = lambda _text: None,
+) -> Added:
+    """Write a model folder, lint it, and record the response to its sample request.
+
+    ``announce``: called with what code of the model is run for that, before it is.
+
+    A folder whose model cannot be run yet stays, without the response; one whose making is interrupted does not. Raises
+    :class:`InputError` where the folder exists.
+    """
+    refuse_existing([addition], places.repositories)
+    folder = places.folder(addition.name)
+    with partial_folder(places.repositories, name=f".{addition.name}") as partial:
+        schema = f"../../{SCHEMA}" if (places.repositories.parent / SCHEMA).is_file() else ""
+        _write(addition, partial / addition.name, schema=schema, report=report)
+        (partial / addition.name).rename(folder)
+    try:
+        return _recorded(addition, folder, places=places, target=target, report=report, announce=announce)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+
+
+def _recorded(
+    addition: Addition, folder: Path, *, places: Places, target: Target | None, report: Report, announce: Report
+) -> Added:
+    findings = _findings(folder, target)
+    errors = _errors(findings if target is None else _findings(folder, Target()))
+    recorded: Recorded | None = None
+    failure: TritonstackError | None = InputError(errors) if errors else None
+    remedy = f"fix the files there, then record it: tritonstack build {addition.name} --record-sample"
+    if not errors and (lacking := skipped_proof(read_config(model.config).backend for model in addition.models)):
+        refused = [f"\n{InputError(of_endpoint)}"] if (of_endpoint := _errors(findings)) else []
+        proof = f"  found:   the proof is skipped, for nothing here answers it: {lacking}"
+        failure = WorkFailedError("".join([proof, *refused]))
+        remedy = f"write {shown(folder / ANSWER)}, in KServe's JSON form, by what made the model"
+        if addition.otherwise:
+            remedy += f"; or serve it as ONNX, which is proved here:\n  {addition.otherwise}"
+    elif not errors:
+        (source,) = archives_of(folder)
+        backends = {model.name: read_config(model.config).backend for model in addition.models}
+        if programs := [name for name, backend in backends.items() if backend not in NO_CODE]:
+            announce(runs_code(programs))
+        try:
+            recorded = record_sample(source, places=places, report=report)
+        except TritonstackError as error:
+            failure = error
+        else:
+            _set_tolerance(folder / RECIPE, recorded.largest)
+            of_endpoint = _errors(findings)
+            failure = InputError(of_endpoint) if of_endpoint else None
+            remedy = f"name it in `models` of an endpoint that can, or fix {shown(folder)}"
+    return Added(addition=addition, folder=folder, recorded=recorded, failure=failure, remedy=remedy, findings=findings)
+
+
+def _findings(folder: Path, target: Target | None) -> tuple[Finding, ...]:
+    """What the linter finds, but for the response, which is yet to be recorded."""
+    found = lint_folder(folder, target=target)
+    return tuple(each for each in found if not (each.rule == "recipe-file" and each.found.startswith("sample.answer:")))
+
+
+def _errors(findings: Sequence[Finding]) -> list[Problem]:
+    return [finding.problem() for finding in findings if finding.level == "error"]
+
+
+def _write(addition: Addition, folder: Path, *, schema: str, report: Report) -> None:
+    (folder / "sample").mkdir(parents=True)
+    write_text(folder / RECIPE, addition.recipe(tolerance=TOLERANCE, schema=schema))
+    if addition.sample_file is None:
+        write_text(folder / addition.request_file, body_text("inputs", addition.sample_request()))
+    else:
+        (folder / addition.request_file).write_bytes(addition.sample_file[1])
+    files = dict(addition.client_files)
+    for model in addition.models:
+        write_text(folder / model.name / CONFIG, model.config)
+        files |= {f"{model.name}/{name}": source for name, source in model.files.items()}
+    for name, source in files.items():
+        report(f"copying {source.name}")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, folder / name)
+
+
+def _set_tolerance(recipe: Path, largest: float) -> None:
+    """Widen the tolerance, which is absolute, for a response with large values."""
+    if largest <= 1:
+        return
+    step = 10.0 ** math.floor(math.log10(TOLERANCE * largest))
+    wide = float(f"{math.ceil(TOLERANCE * largest / step) * step:.1g}")  # one digit, rounded up
+    text = recipe.read_text(encoding="utf-8")
+    recipe.write_text(text.replace(f"tolerance: {TOLERANCE!r}", f"tolerance: {wide!r}"), encoding="utf-8")
+
+
+RANDOM = "two runs of one request differ, as those of random operators do"
+_DIGITS = {"FP16": 5, "FP32": 9}
+"""Significant digits that name a value of the type exactly; FP64 has all that Python prints."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    file: Path
+    outputs: tuple[str, ...]  # those in the file
+    no_text: tuple[str, ...]  # those that JSON cannot hold: BYTES that are no text
+    differ: tuple[str, ...]  # those left out because two runs gave other values
+    largest: float  # the largest absolute value of a floating-point output
+    ran: tuple[str, ...]  # what answered: ``ONNX Runtime on the CPU, outside Triton``
+
+    def __str__(self) -> str:
+        ran = [line.partition(": ")[2] or line for line in self.ran]
+        # Where its instances run is no news of who answered.
+        named = dict.fromkeys(each for each in ran if not each.startswith("instances on the CPU"))
+        by = "; ".join(named) or "the local Triton"
+        left = f"; without {', '.join(self.no_text)}, whose bytes are no text" if self.no_text else ""
+        left += f"; without {', '.join(self.differ)}: {RANDOM}" if self.differ else ""
+        return f"{', '.join(self.outputs)}, by {by}{left}"
+
+
+def record_samples(names: Sequence[str], *, choice: BuildChoice, places: Places, report: Report) -> list[Recorded]:
+    """Record the responses of model folders, or of the folders of single archives, each once.
+
+    Variants of a folder share its sample: the first of those that are named answers. Raises :class:`InputError` with
+    every name that means nothing or has a response that an export makes, :class:`WorkFailedError` where a model fails.
+    """
+    problems: list[Problem] = []
+    sources: dict[tuple[Path, str], ArchiveSource] = {}
+    for name in names:
+        found: tuple[ArchiveSource, ...] = ()
+        with collecting(problems):
+            found = sources_of(name, places.repositories, choice)
+        for source in found:
+            answer = source.recipe.sample.answer
+            sources.setdefault((source.folder, answer), source)
+            if any(answer in export.produces for export in source.recipe.exports):
+                problems.append(
+                    Problem(
+                        file=str(source.folder / RECIPE),
+                        field="sample.answer",
+                        found=f"{answer}, which an export makes: the source framework answers",
+                        allowed="a file of the folder",
+                        advice=f"build {source.name} without --record-sample, or take it out of exports[].produces",
+                    )
+                )
+    refuse(problems)
+    return [record_sample(source, places=places, report=report) for source in sources.values()]
+
+
+def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> Recorded:
+    """Answer a folder's sample request as a build proves it, and write that as the expected response.
+
+    Raises :class:`InputError` for what is wrong with the folder, :class:`WorkFailedError` where the model fails, or
+    answers nothing that can be compared; then the file stays as it was. The request is answered twice: outputs with
+    other values the second time are left out, for no build could compare them.
+    """
+    answered, again = (_answered(source, places=places, report=report) for _ in range(2))
+    differ = _differing(answered.outputs, again.outputs)
+    kept: list[dict[str, Any]] = []
+    no_text: list[str] = []
+    for tensor in answered.outputs:
+        if tensor["name"] in differ:
+            continue
+        try:
+            kept.append({key: tensor[key] for key in ("name", "datatype", "shape")} | {"data": _data(tensor)})
+        except UnicodeDecodeError:
+            no_text.append(tensor["name"])
+    numbers = {each["name"]: each["data"] for each in kept if each["datatype"].startswith("FP")}
+    if wrong := [name for name, values in numbers.items() if any(map(math.isnan, values))]:
+        advice = "Write a request that suits the model, then record again."
+        raise WorkFailedError(
+            f"{source.name}: {', '.join(wrong)} of the response holds NaN, which is no response to expect.\n{advice}"
+        )
+    if not kept and differ:
+        raise WorkFailedError(
+            f"{source.name}: {RANDOM}: {', '.join(differ)}; no response can be expected.\n"
+            "Take the randomness out of the model, give it a fixed seed, or give it an output that is always the same."
+        )
+    if not kept:
+        raise WorkFailedError(f"{source.name}: its response holds no output that JSON can state: {', '.join(no_text)}")
+    file = source.folder / source.recipe.sample.answer
+    write_text(file, body_text("outputs", kept))
+    finite = [abs(value) for values in numbers.values() for value in values if math.isfinite(value)]
+    return Recorded(
+        file=file,
+        outputs=tuple(each["name"] for each in kept),
+        no_text=tuple(no_text),
+        differ=differ,
+        largest=max(finite, default=0.0),
+        ran=answered.stand_ins,
+    )
+
+
+def _answered(source: ArchiveSource, *, places: Places, report: Report) -> Answered:
+    with partial_folder(places.archives, name=f".{source.name}.sample") as work:
+        return answer_sample(source, work=work, places=places, report=report)
+
+
+def _differing(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Outputs of which two responses to one request differ by more than the tolerance that a recording gives."""
+    others = {tensor["name"]: tensor for tensor in second}
+    return tuple(tensor["name"] for tensor in first if not _same(tensor, others[tensor["name"]]))
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if one["shape"] != other["shape"] or not one["datatype"].startswith(("FP", "BF")):
+        return bool(one["shape"] == other["shape"] and one["data"] == other["data"])
+    tolerance = TOLERANCE * max(1, *(abs(value) for value in one["data"] if math.isfinite(value)), 0)
+    pairs = zip(one["data"], other["data"], strict=True)
+    return all(a == b or abs(a - b) <= tolerance or (math.isnan(a) and math.isnan(b)) for a, b in pairs)
+
+
+def _data(tensor: Mapping[str, Any]) -> list[Any]:
+    if tensor["datatype"] == "BYTES":
+        return [base64.b64decode(item).decode() for item in tensor["data"]]
+    digits = _DIGITS.get(tensor["datatype"])
+    return [float(f"{value:.{digits}g}") for value in tensor["data"]] if digits else list(tensor["data"])

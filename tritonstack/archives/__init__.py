@@ -1,0 +1,1 @@
+"""Model folders → archives → bucket: export, stage, lint, prove, pack, publish."""

@@ -1,0 +1,179 @@
+"""Python environments that models of Triton's Python backend bring along: pinned wheels, packed once and kept.
+
+The backend (``src/pb_env.cc`` and ``src/stub_launcher.cc`` of triton-inference-server/python_backend) unpacks the
+.tar.gz that ``EXECUTION_ENV_PATH`` names, sources its ``bin/activate`` in bash and starts its stub with its ``lib`` put
+first in LD_LIBRARY_PATH. The stub embeds the Python it was built with, so packages must be for that minor version.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
+
+from tritonstack.archives.packing import pack_reporting
+from tritonstack.archives.programs import Report
+from tritonstack.disk import partial_folder
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.models.digest import sha256_of, short_digest
+from tritonstack.models.recipe import ExecutionEnvironment
+from tritonstack.paths import REPOSITORY, setup_command, write_text
+
+PLATFORM = "x86_64-manylinux_2_28"
+"""Every Triton image of the catalogue has a newer C library: Ubuntu 20.04 has 2.31. Python wheels are made for 2.28."""
+
+DESCRIPTION = "environment.json"
+"""Python and packages of a packed environment, at its root."""
+
+_OF_THE_INSTALL = ("direct_url.json", "uv_cache.json", "REQUESTED", "INSTALLER")
+"""Files beside a package's list of files that the installer makes for this machine: other bytes elsewhere."""
+
+# The stub ignores PYTHONPATH: it initialises Python isolated (seen with release 24.10). What it does take its packages
+# from is a virtual environment whose python3 is the first on PATH. Where the environment lies and where Python does is
+# known only in the container: so it becomes a virtual environment when it is activated.
+_ACTIVATE = """\
+# Sourced by Triton's Python backend before it starts the model's process.
+_environment="$(cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")/.." && pwd -P)"
+_python="$(readlink -f -- "$(command -v python3)")"
+if [[ "$("$_python" --version)" != "Python {python}."* ]]; then
+    echo "execution environment: it is for Python {python}, but $_python is $("$_python" --version)" >&2
+fi
+if [[ ! -e "$_environment/pyvenv.cfg" ]]; then
+    ln -sfn "$_python" "$_environment/bin/python3"
+    printf 'home = %s\ninclude-system-site-packages = false\n' "$(dirname -- "$_python")" > "$_environment/pyvenv.$$"
+    mv "$_environment/pyvenv.$$" "$_environment/pyvenv.cfg"
+fi
+export PATH="$_environment/bin:$PATH" PYTHONNOUSERSITE=True
+unset _environment _python
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedEnvironment:
+    path: Path  # the .tar.gz
+    python: str  # the minor version that it is for (``3.10``)
+    packages: Mapping[str, str]  # name → version
+
+
+def kept_environment(
+    folder: Path, part: ExecutionEnvironment, *, python: str, work: Path, report: Report
+) -> PackedEnvironment:
+    """The packed environment of a Python model, made now or by an earlier build.
+
+    ``work`` keeps it as ``<folder>.python-<version>.<digest>.tar.gz``, and its packages next to it. Raises
+    :class:`InputError` where there is no lock file; else as :func:`make_execution_environment`.
+    """
+    requirements = folder / part.requirements
+    if not requirements.is_file():
+        problem = Problem(file=str(requirements), found="no such file", allowed="a pinned requirements file")
+        raise InputError([problem])
+    digest = short_digest({"requirements": sha256_of(requirements), "python": python})
+    packed = work / f"{folder.resolve().name}.python-{python}.{digest}.tar.gz"
+    described = packed.with_suffix(".json")  # written last
+    if packed.is_file() and described.is_file():
+        return PackedEnvironment(path=packed, python=python, packages=json.loads(described.read_text()))
+    made = make_execution_environment(requirements, python=python, target=packed, report=report)
+    write_text(described, json.dumps(made.packages))
+    return made
+
+
+def make_execution_environment(
+    requirements: Path, *, python: str, target: Path, report: Report = lambda _text: None
+) -> PackedEnvironment:
+    """Make and pack the environment of a lock file into ``target``, which appears whole or not at all.
+
+    ``python``: the minor version of the release's Python (``3.10``); no interpreter of it is needed, and nothing is
+    compiled. The same lock file gives the same bytes. Raises :class:`InputError` where the packages lack numpy;
+    :class:`WorkFailedError` where a package is not pinned with a hash, cannot be fetched, or has no wheel for that
+    Python, with the installer's output.
+    """
+    report(f"execution environment for Python {python}")
+    with partial_folder(target.parent, name=f".{target.name}") as work:
+        place = work / "environment"
+        site = place / "lib" / f"python{python}" / "site-packages"
+        site.mkdir(parents=True)
+        _install(requirements, site, python=python)
+        _tidy(site)
+        found = {package.metadata["Name"].lower(): package.version for package in distributions(path=[str(site)])}
+        packages = dict(sorted(found.items()))
+        if "numpy" not in packages:  # the backend itself imports it: without it not even the stub starts
+            problem = Problem(
+                file=str(requirements),
+                found=f"{len(packages)} packages without numpy",
+                allowed="numpy, which the Python backend imports",
+            )
+            raise InputError([problem])
+        (place / "bin").mkdir()
+        (place / "bin" / "activate").write_text(activate_script(python))
+        described = {"python": python, "packages": packages}
+        (place / DESCRIPTION).write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
+        pack_reporting(place, target, name=target.name, report=report)
+        shutil.rmtree(place)
+    return PackedEnvironment(path=target, python=python, packages=packages)
+
+
+def activate_script(python: str) -> str:
+    """The ``bin/activate`` of an environment for ``python`` (``3.10``) whose packages lie in ``lib/python3.10``."""
+    return _ACTIVATE.format(python=python)
+
+
+def _install(requirements: Path, site: Path, *, python: str) -> None:
+    """Put a lock file's wheels into ``site``. pip's settings of wheels and certificates count for uv too."""
+    variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
+    if "PIP_FIND_LINKS" in variables:
+        variables.setdefault("UV_FIND_LINKS", variables["PIP_FIND_LINKS"].replace(" ", ","))
+    if "PIP_CERT" in variables:
+        variables.setdefault("SSL_CERT_FILE", variables["PIP_CERT"])
+    variables.setdefault("UV_HTTP_TIMEOUT", "180")
+    command = [
+        *(str(_installer()), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"),
+        *("--target", str(site), "--python", sys.executable),
+        *("--python-version", python, "--python-platform", PLATFORM),
+        *("--require-hashes", "--link-mode", "copy", "--no-config", "-r", str(requirements.resolve())),
+    ]
+    ended = subprocess.run(
+        command,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if ended.returncode:
+        lines = "\n".join(f"  {line}" for line in ended.stdout.strip().splitlines()[-20:])
+        message = f"the execution environment for Python {python} could not be made; output of uv:\n{lines}"
+        raise WorkFailedError(message)
+
+
+def _installer() -> Path:
+    """``uv``, as ``scripts/setup.py`` installed it. Raises :class:`InputError` where it is not there."""
+    found = sorted((REPOSITORY / ".envs").glob("uv-*/bin/uv"))
+    if not found:
+        place = str(REPOSITORY / ".envs" / "uv-…")
+        raise InputError([Problem(file=place, found="nothing", allowed="the installer", advice=setup_command())])
+    return found[-1]
+
+
+def _tidy(site: Path) -> None:
+    """Remove what the installer made for this machine: programs, its lock, and the records of both.
+
+    A package's list of files stays, sorted, without what is gone: some libraries read it.
+    """
+    shutil.rmtree(site / "bin", ignore_errors=True)
+    (site / ".lock").unlink(missing_ok=True)
+    for record in site.glob("*.dist-info/RECORD"):
+        for name in _OF_THE_INSTALL:
+            (record.parent / name).unlink(missing_ok=True)
+        with record.open(newline="", encoding="utf-8") as stream:
+            rows = sorted(row for row in csv.reader(stream) if row and (site / row[0]).is_file())
+        with record.open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream, lineterminator="\n").writerows(rows)
