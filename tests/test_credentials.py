@@ -17,7 +17,7 @@ from tests.models.folders import make_endpoint, make_environment, places_in, wri
 from tritonstack.archives import bucket as bucket_module
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.publish import publish_environment
-from tritonstack.aws_session import credentials_ended
+from tritonstack.aws.session import credentials_ended
 from tritonstack.cli import root as cli
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.manifest import Places

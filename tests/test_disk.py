@@ -17,7 +17,7 @@ from tritonstack.cli import root as cli
 from tritonstack.disk import disk_full, partial_folder
 from tritonstack.errors import WorkFailedError
 from tritonstack.paths import REPOSITORY
-from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, unpack
+from tritonstack.untrusted.unpacking import UnpackLimits, UnsafeArchiveError, unpack
 
 CAN_MOUNT = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /mnt"]
 
@@ -101,7 +101,7 @@ def test_an_unpacked_archive_is_not_called_damaged_where_the_disk_is_full(
 ) -> None:
     """As the store of the local AWS's runtime, and `prepare`, unpack: the fault is put in where a file is written."""
     (tmp_path / "x").write_bytes(b"")
-    monkeypatch.setattr("tritonstack.unpacking.open_gzip", full)
+    monkeypatch.setattr("tritonstack.untrusted.unpacking.open_gzip", full)
     with pytest.raises(OSError, match="No space left") as caught:
         unpack(tmp_path / "x", tmp_path / "folder", limits=UnpackLimits())
     assert not isinstance(caught.value, UnsafeArchiveError)

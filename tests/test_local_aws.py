@@ -15,7 +15,7 @@ import pytest
 from tests.cases import cases
 from tests.local_keys import KEYS
 from tritonstack import extensions, local_aws
-from tritonstack.aws_session import AccountSession
+from tritonstack.aws.session import AccountSession
 from tritonstack.cli.project import LOCAL_NAMES, OTHER_NAMES
 from tritonstack.cli.root import GROUPS
 from tritonstack.errors import InputError

@@ -6,8 +6,8 @@ import inspect
 
 import botocore.session
 
+from tritonstack.aws.sagemaker_rules import API_PAYLOAD_BYTES, MAX_PAYLOAD_BYTES
 from tritonstack.proxy.server import make_server
-from tritonstack.sagemaker_rules import API_PAYLOAD_BYTES, MAX_PAYLOAD_BYTES
 from tritonstack_local.runtime.settings import RuntimeSettings
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pydantic_core
 from pydantic import BaseModel, Field, ValidationError
 
+from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.catalogue.price_file import (
     DATE_LENGTH,
     TIME_PATTERN,
@@ -19,7 +20,6 @@ from tritonstack.catalogue.price_file import (
     RegionPrices,
 )
 from tritonstack.errors import WorkFailedError
-from tritonstack.read_only_aws import ReadOnlyCalls
 
 # The Price List Query API answers with a list of texts, each the JSON document of one product (Billing user guide,
 # "Using the AWS Price List Query API"). Its attributes and terms are data without a published schema; those that are

@@ -21,7 +21,7 @@ from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import Size
 from tritonstack.models.source import BuildChoice
 from tritonstack.paths import REPOSITORY, environment_python
-from tritonstack.unpacking import UnpackLimits, unpack
+from tritonstack.untrusted.unpacking import UnpackLimits, unpack
 
 LIMITS = UnpackLimits(max_bytes=2**33, max_members=10_000)
 MEMORY_BOUND = "memory-bound"

@@ -17,7 +17,7 @@ import uvloop
 from benchmarks.scenarios.models import LIMITS, Maker, Model
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.model_config import ConfigFile, merge_configs
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 from tritonstack_capacity.bench.container import Counters, LocalContainer, entrance, read_counters
 from tritonstack_capacity.bench.http_caller import HttpCaller, OpenSocket, ReadyRequest, http_caller
 from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data

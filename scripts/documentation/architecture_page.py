@@ -12,7 +12,7 @@ from typing import Any
 from scripts.documentation.import_graph import SINGLE, direct, import_graph, single_modules
 from scripts.documentation.markdown import code, filled, table
 from scripts.documentation.stack_graph import SHOWN_SERVING, construct_of, shown_environment, stack_graph
-from tritonstack.iam_policies import listed
+from tritonstack.aws.iam_policies import listed
 from tritonstack.paths import repository_path
 from tritonstack.review.intrinsics import readable
 from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot

@@ -13,9 +13,9 @@ from tritonstack.adding import trial
 from tritonstack.adding.additions import Addition, AddOptions, parse_tensors
 from tritonstack.adding.model_file import onnx_addition
 from tritonstack.adding.seeded_request import body_text
+from tritonstack.aws.sagemaker_rules import MAX_PAYLOAD_BYTES
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.model_config import read_config
-from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
 
 FIXTURES = Path(__file__).with_name("fixtures")
 

@@ -14,7 +14,7 @@ from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.manifest import Places, read_manifest
 from tritonstack.models.recipe import Size
 from tritonstack.models.source import BuildChoice
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 
 EXPORT = f"""\
 {EXPORT_HEAD}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tritonstack.archives.packing import PIECE, STORED_BLOCK, pack
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 
 Tree = dict[str, bytes | None]
 """Relative name → content, or None for a folder."""

@@ -26,7 +26,7 @@ from tritonstack.lint import lint_folder
 from tritonstack.models.build_target import target_of
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.tensorrt_models import lacks_plan, models_without_plan
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 
 
 def source(root: Path, *, backend: str = "python", recipe: str = "") -> ArchiveSource:

@@ -11,7 +11,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from tests.client.examples import blocks
-from tritonstack.iam_evaluation import Policies, Request, evaluate
+from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
 
 ROLE = "arn:aws:iam::123456789012:role/caller"
 ARN = "arn:aws:{service}:us-east-1:123456789012:{resource}"

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.deployed.account import BUCKET, EMPTIED, Account, deployed, part, stack_row
 from tests.stacks.environments import DIGITS, environment
+from tritonstack.aws.read_only import NotKnownError, ReadOnlyCalls
 from tritonstack.config import Environment
 from tritonstack.deployed.deletion import deletion_of
 from tritonstack.deployed.left import Deployed, deployed_and_left, deployed_without_file, lines_of
 from tritonstack.deployed.stacks import left_stacks, of_environment
 from tritonstack.naming import serving_part, stack_name
-from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 
 REGION = "us-east-1"
 EVERY_PART = ("observability", "load-test", "serving-digits", "serving-old", "builds", "network", "artifacts")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tests.deployed.account import Account, part
 from tests.deployed.test_deletion import Said
+from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.deployed.deletion import Deleter
 from tritonstack.deployed.left import deployed_without_file
 from tritonstack.deployed.stacks import of_environment
 from tritonstack.paths import REPOSITORY
-from tritonstack.read_only_aws import ReadOnlyCalls
 
 ACTION = re.compile(r'"([a-z]+:[A-Z][A-Za-z]+)"')
 

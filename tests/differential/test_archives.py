@@ -10,7 +10,7 @@ import pytest
 
 from tests.differential.server import Server, start_single
 from tests.differential.tables import LAYOUTS, Mode, Mutation, lint_errors
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 
 _EACH = [pytest.param(packed, modes, id=packed.name) for packed, modes in LAYOUTS]
 _ASKED = [pytest.param(packed, modes[True], id=packed.name) for packed, modes in LAYOUTS if modes[True].asked]

@@ -10,7 +10,7 @@ from tests.models.folders import places_in
 from tritonstack.archives.build import build_models
 from tritonstack.models.manifest import Manifest
 from tritonstack.paths import REPOSITORY
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from tritonstack.models.manifest import Manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.paths import REPOSITORY
 from tritonstack.served_checks import check_archives, with_default_models
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
 from tritonstack_local.processes import await_end, is_alive
 

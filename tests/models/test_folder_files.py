@@ -20,13 +20,13 @@ from tritonstack.adding.sources import read_source
 from tritonstack.archives.build import build_models
 from tritonstack.archives.stored_inputs import pack_inputs
 from tritonstack.errors import InputError
-from tritonstack.folder_files import is_fit_file, read_inside, unfit
 from tritonstack.lint import lint_folder
 from tritonstack.model_files.onnx_graph import external_files
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import Places
 from tritonstack.models.source import archives_of
 from tritonstack.models.source_files import files_below
+from tritonstack.untrusted.folder_files import is_fit_file, read_inside, unfit
 
 SECRET = "the user's own: do not copy"
 

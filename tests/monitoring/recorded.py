@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tritonstack import aws_names
-from tritonstack.http_server import InvokeError
+from tritonstack.loopback.http_server import InvokeError
 from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics, by_namespace
 
 MINUTE = 60

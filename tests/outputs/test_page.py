@@ -9,7 +9,7 @@ from typing import Any
 from tests.outputs.page import PAGE, blocks
 from tests.outputs.test_contract import COMMITTED
 from tests.outputs.world import ACCOUNT, REGION, SystemsManager, settings, whole
-from tritonstack.iam_evaluation import Policies, Request, evaluate
+from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
 from tritonstack.outputs.reading import read_outputs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.arns import actions_of, arn_of
 from tests.cases import table
-from tritonstack.iam_evaluation import Request
+from tritonstack.aws.iam_evaluation import Request
 
 Row = tuple[str, str, dict[str, str]]
 """Actions, separated by blanks; resource; context."""

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.environments import needs
-from tritonstack.iam_evaluation import Policies, Request, evaluate
+from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
 from tritonstack.paths import environment_python
 
 SCRIPT = """

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 
 from tests.constructs_lib.templates import of_type, template_of
 from tests.stacks.environments import DIGITS, environment, new_stage
-from tritonstack.iam_evaluation import Policies, Request, evaluate
+from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
 
 ENDPOINT = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/dev-digits"
 BERT = "bert.0123456789abcdef.tar.gz"

@@ -21,10 +21,10 @@ from policy_sentry.querying.all import get_all_service_prefixes
 from tests.constructs_lib.templates import template_of
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything, everything_served, stacks_of
+from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
+from tritonstack.aws.iam_policies import listed
 from tritonstack.config.loader import load_environment
 from tritonstack.config.pipeline import load_pipeline
-from tritonstack.iam_evaluation import Policies, Request, evaluate
-from tritonstack.iam_policies import listed
 from tritonstack.pipeline.bootstrap import SCALING_ROLE, SCALING_SERVICE, environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
 from tritonstack.review.assembly import normal

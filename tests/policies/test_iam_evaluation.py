@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tritonstack.iam_evaluation import Policies, PolicyKind, Request, evaluate, refusal
-from tritonstack.iam_policies import arn_covers, covers
+from tritonstack.aws.iam_evaluation import Policies, PolicyKind, Request, evaluate, refusal
+from tritonstack.aws.iam_policies import arn_covers, covers
 
 ROLE = "arn:aws:iam::123456789012:role/examplerole"
 SESSION = "arn:aws:sts::123456789012:assumed-role/examplerole/examplerolesessionname"

@@ -13,7 +13,7 @@ from tests.cases import cases
 from tests.policies.rights import BUCKET, BY_ANOTHER_WAY, MAY, NONE_MAY, Row, of_others, requests
 from tests.policies.world import KEY, Role, World, world_of
 from tests.stacks.everything import everything
-from tritonstack.iam_evaluation import Decision, Policies, Request, Statement, evaluate
+from tritonstack.aws.iam_evaluation import Decision, Policies, Request, Statement, evaluate
 
 OF_ONE_ROLE = {
     "s3:DeleteBucket",

@@ -11,7 +11,7 @@ from stacks.stage import EnvironmentStage
 from tests.arns import ACCOUNT, REGION, arn
 from tests.constructs_lib.templates import of_type, template_of
 from tests.stacks.everything import stacks_of
-from tritonstack.iam_evaluation import Decision, Policies, Request, Statement, evaluate
+from tritonstack.aws.iam_evaluation import Decision, Policies, Request, Statement, evaluate
 
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/of-archives"
 BUCKETS = {"ArtifactsArchives": "archives", "ArtifactsAccessLogs": "access-logs"}

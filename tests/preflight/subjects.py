@@ -10,10 +10,10 @@ import yaml
 
 from tests.models.folders import write_double
 from tests.preflight.fakes import Answer, FakeSession
+from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.config import load_environment
 from tritonstack.preflight.runner import CHECKS
 from tritonstack.preflight.subject import PreflightResult, Subject
-from tritonstack.read_only_aws import ReadOnlyCalls
 from tritonstack.served import Served, served_by
 
 ACCOUNT, REGION = "123456789012", "us-east-1"

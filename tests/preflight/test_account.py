@@ -13,6 +13,7 @@ import pytest
 
 from tests.preflight.fakes import DENIED, SILENCE, Answer, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, results_of, served, subject_of
+from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.preflight.account import (
     NEEDED_VERSION,
     QUALIFIER,
@@ -24,7 +25,6 @@ from tritonstack.preflight.account import (
 )
 from tritonstack.preflight.role import needed_statements
 from tritonstack.preflight.subject import Subject
-from tritonstack.read_only_aws import ReadOnlyCalls
 
 
 def bootstrap(version: str) -> dict[str, Answer]:

@@ -19,16 +19,10 @@ import pytest
 from botocore.config import Config
 
 from tests.preflight.fakes import DENIED, FakeSession
-from tritonstack import read_only_aws
+from tritonstack.aws import read_only
+from tritonstack.aws.read_only import ACTIONS, BOUNDED, MutatingCallError, NotKnownError, ReadOnlyCalls
 from tritonstack.preflight.runner import LONGEST_SECONDS
 from tritonstack.preflight.subject import AccountFacts
-from tritonstack.read_only_aws import (
-    ACTIONS,
-    BOUNDED,
-    MutatingCallError,
-    NotKnownError,
-    ReadOnlyCalls,
-)
 
 QUICK = Config(connect_timeout=1, read_timeout=0.3, retries={"mode": "standard", "total_max_attempts": 2}, proxies={})
 
@@ -55,7 +49,7 @@ class Session:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter limits than a person's account gets."""
-    monkeypatch.setattr(read_only_aws, "BOUNDED", QUICK)
+    monkeypatch.setattr(read_only, "BOUNDED", QUICK)
 
 
 @contextmanager
@@ -163,7 +157,7 @@ def test_any_other_call_is_refused_before_it_leaves_this_machine(
 def test_clients_are_made_in_one_place_and_by_nobody_else() -> None:
     """Otherwise a call could pass the guard by."""
     makers = []
-    for file in (*sorted(PACKAGE.rglob("*.py")), PACKAGE.parent / "read_only_aws.py"):
+    for file in (*sorted(PACKAGE.rglob("*.py")), PACKAGE.parent / "aws" / "read_only.py"):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         imported = {
             name.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
@@ -174,14 +168,14 @@ def test_clients_are_made_in_one_place_and_by_nobody_else() -> None:
             for node in ast.walk(tree)
             if isinstance(node, ast.Attribute) and node.attr == "client" and ast.unparse(node.value) == "self._session"
         ]
-    assert makers == ["read_only_aws.py"]
+    assert makers == ["read_only.py"]
 
 
 def test_synthesis_never_asks() -> None:
     root = PACKAGE.parents[1]
     for file in (root / "app.py", *(root / "stacks").rglob("*.py"), *(root / "constructs_lib").rglob("*.py")):
         text = file.read_text(encoding="utf-8")
-        assert not any(name in text for name in ("tritonstack.preflight", "tritonstack.read_only_aws")), file
+        assert not any(name in text for name in ("tritonstack.preflight", "tritonstack.aws.read_only")), file
 
 
 def test_a_call_is_bounded_in_time() -> None:

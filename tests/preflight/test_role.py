@@ -11,9 +11,9 @@ import pytest
 
 from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, results_of, served, subject_of
+from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.preflight.role import check_role
 from tritonstack.preflight.subject import Subject
-from tritonstack.read_only_aws import ReadOnlyCalls
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/team/triton"
 TRUST = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}

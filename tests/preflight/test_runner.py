@@ -10,9 +10,9 @@ import pytest
 
 from tests.preflight.fakes import DENIED, SILENCE, Answer
 from tests.preflight.subjects import ACCOUNT, served, subject_of
+from tritonstack.aws.read_only import NotKnownError
 from tritonstack.preflight.runner import CHECKS, Check, run_checks
 from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
-from tritonstack.read_only_aws import NotKnownError
 
 
 def caller(account: str = ACCOUNT) -> dict[str, Answer]:

@@ -20,6 +20,9 @@ from tests.models.folders import write_double
 from tests.preparation.tiny_engine import write_tiny
 from tests.tritonstack_local.emulator.building import make_project, make_service_role
 from tests.tritonstack_local.emulator.running import Emulator
+from tritonstack.archives.bucket import ArtifactBucket, Place
+from tritonstack.archives.programs import Report
+from tritonstack.archives.publish import stored_manifest
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import change_job
 from tritonstack.models.digest import model_digest

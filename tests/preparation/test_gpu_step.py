@@ -11,6 +11,8 @@ import pytest
 from tests.cases import cases
 from tests.models.fake_aws import FakeAws
 from tests.preparation.prepare_way import A10G, IMAGE
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.programs import Report
 from tritonstack.engines.engine_builds import builder_for
 from tritonstack.errors import WorkFailedError
 from tritonstack.preparation.gpu_step import (

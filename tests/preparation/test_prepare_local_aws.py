@@ -16,7 +16,7 @@ from tritonstack.archives.bucket import Place
 from tritonstack.model_files.marked_plan import is_marked
 from tritonstack.naming import Platform
 from tritonstack.preparation.needed_work import PrepareFailedError
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 
 
 @pytest.fixture

@@ -13,6 +13,11 @@ from tests.models.fake_aws import FakeAws
 from tests.models.folders import places_in, source_of, write, write_double
 from tests.preparation.prepare_way import A10G, T4, Way
 from tests.preparation.test_needed_work import NAME, manifest_for
+from tritonstack.archives.bucket import ArtifactBucket, Place
+from tritonstack.archives.packing import pack
+from tritonstack.archives.publish import stored_manifest
+from tritonstack.archives.staging import Task, finish, stage_archive
+from tritonstack.archives.stored_inputs import pack_inputs
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import ClientFileEntry, Manifest
@@ -20,7 +25,7 @@ from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import ArchiveName
 from tritonstack.preparation import stored_archives
 from tritonstack.preparation.stored_archives import copy_archive, source_of_digest
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 
 EXPORT = """\
 import argparse, json, pathlib

@@ -223,7 +223,7 @@ def test_a_caller_that_goes_away_ends_its_tries_and_nobody_else_s(world: World) 
 
     world.endpoint.replies(not_ready)
     proxy = world.proxy(concurrency=1)
-    from tritonstack.http_server import Request as HttpRequest
+    from tritonstack.loopback.http_server import Request as HttpRequest
     from tritonstack.proxy.server import read_route
 
     sent = HttpRequest(method=b"POST", path=b"/", headers={}, body=b'{"inputs": []}', received=0, id="1")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, serving_outputs
+from tritonstack.aws.sagemaker_rules import MAX_PAYLOAD_BYTES
 from tritonstack.proxy.server import Proxy, make_server
-from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
 
 DIGEST = "0123456789abcdef"
 RECORDS = ("digits/digits-onnx", "digits/pixels", "digits/both", "other/both", "lone/alone")

@@ -20,7 +20,7 @@ from tests.models.folders import source_of, write_double
 from tests.releases.deployment import OTHER, T4, A, B, C, Deployment
 from tests.tritonstack_local.emulator.building import buildspec, make_project
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
-from tritonstack.aws_session import credentials_ended
+from tritonstack.aws.session import credentials_ended
 from tritonstack.cli import releases
 from tritonstack.cli.schema import schema_text
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError

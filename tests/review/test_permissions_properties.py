@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.review.policies import NARROWER, OTHER, WIDER, changes, environment, policy, role
 from tests.review.small import Template, resource
-from tritonstack.iam_evaluation import Policies, Request, evaluate
+from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
 from tritonstack.review.access.openings import OpeningKind, opening_changes
 from tritonstack.review.access.permissions import Direction, permission_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot

@@ -13,9 +13,9 @@ from tests.arns import arn_of
 from tests.cases import table
 from tests.stacks.app_process import ROOT
 from tests.stacks.pipeline_templates import Synthesised, of_type, statements
+from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
+from tritonstack.aws.iam_policies import listed
 from tritonstack.config.pipeline import load_pipeline
-from tritonstack.iam_evaluation import Policies, Request, evaluate
-from tritonstack.iam_policies import listed
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
 from tritonstack.review.assembly import normal

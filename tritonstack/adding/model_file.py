@@ -24,8 +24,6 @@ from tritonstack.adding.trial import REPAIRED, Trial, try_model
 from tritonstack.archives.programs import Report, has_environment
 from tritonstack.archives.proof import PROOF_ENVIRONMENT
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
-from tritonstack.folder_files import unfit, unfit_problem
-from tritonstack.foreign_text import LARGEST_PROGRAM, parse_program
 from tritonstack.lint.completion import completed_tensor
 from tritonstack.lint.content import wrong_weights
 from tritonstack.model_files.file_formats import mismatch
@@ -33,7 +31,9 @@ from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, OnnxGraph
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.recipe import Kind
 from tritonstack.paths import setup_command
-from tritonstack.zip_reading import DAMAGED_ZIP, open_zip, read_member
+from tritonstack.untrusted.folder_files import unfit, unfit_problem
+from tritonstack.untrusted.foreign_text import LARGEST_PROGRAM, parse_program
+from tritonstack.untrusted.zip_reading import DAMAGED_ZIP, open_zip, read_member
 
 DEFAULT_BATCH = 8
 """max_batch_size where the model has a batch axis and nothing states how many rows fit the GPU's memory."""

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from tritonstack.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, TritonModel, config_text, folder_name
 from tritonstack.errors import InputError, Problem, collecting, listing, refuse
-from tritonstack.folder_files import text_inside
 from tritonstack.lint.completion import complete
 from tritonstack.lint.content import check_content
 from tritonstack.lint.view import RepositoryView, view_repository
@@ -23,6 +22,7 @@ from tritonstack.models.pbtxt import quoted
 from tritonstack.models.recipe import KIND_BACKENDS, Dependency
 from tritonstack.models.source_files import CONFIG, files_below, listed_below
 from tritonstack.models.tensorrt_models import TENSORRT
+from tritonstack.untrusted.folder_files import text_inside
 
 KINDS = {backend: kind for kind, backend in KIND_BACKENDS.items()}
 COMPLETED = "# Completed by tritonstack add, as Triton does when it loads the model."

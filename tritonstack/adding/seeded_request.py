@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tritonstack.aws.sagemaker_rules import MAX_PAYLOAD_BYTES
 from tritonstack.errors import InputError, Problem
-from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
 
 SHORT, SIDE = 8, 64
 """Usual lengths of free axes: of sequences, and of the sides of images (four axes or more)."""

@@ -20,7 +20,7 @@ from tritonstack.model_files.file_formats import stand_in
 from tritonstack.model_files.forest_file import forest_format
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import ModelConfig, Tensor, read_config
-from tritonstack.unpacking import UnsafeArchiveError, unpack
+from tritonstack.untrusted.unpacking import UnsafeArchiveError, unpack
 
 _GZIP, _ZIP, _PICKLE = b"\x1f\x8b", b"PK\x03\x04", b"\x80"
 _TORCH = (".pt", ".pth")

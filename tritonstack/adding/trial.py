@@ -12,8 +12,8 @@ from tritonstack.adding.seeded_request import FreeLengths, RequestTensor, attemp
 from tritonstack.archives.programs import GIB, Limits, Report, has_environment, run_script
 from tritonstack.archives.proof import PROOF_ENVIRONMENT
 from tritonstack.errors import WorkFailedError
-from tritonstack.foreign_text import parse_json
 from tritonstack.model_files.onnx_graph import GraphTensor
+from tritonstack.untrusted.foreign_text import parse_json
 
 PROGRAM = Path(__file__).with_name("try_model.py")
 REPAIRED = "repaired.onnx"

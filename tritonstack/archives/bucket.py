@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session, code_of, stack_value
+from tritonstack.aws.session import Session, code_of, stack_value
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import (
     ARCHIVES,

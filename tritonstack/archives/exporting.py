@@ -13,11 +13,9 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
 from tritonstack.archives.programs import Report, Spent, run_script
-from tritonstack.aws_session import Session, code_of
+from tritonstack.aws.session import Session, code_of
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
-from tritonstack.folder_files import unfit, unfit_problem
-from tritonstack.foreign_text import parse_json
 from tritonstack.models.digest import library_files, lock_digests, sha256_of, short_digest
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import read_config
@@ -25,6 +23,8 @@ from tritonstack.models.recipe import RECIPE, Export
 from tritonstack.models.sample import Arrays, read_sample, request_arrays, sample_file, save_arrays
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.source_files import CONFIG
+from tritonstack.untrusted.folder_files import unfit, unfit_problem
+from tritonstack.untrusted.foreign_text import parse_json
 
 
 def script_options(source: ArchiveSource, export: Export) -> dict[str, Any]:

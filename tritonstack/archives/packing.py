@@ -18,8 +18,8 @@ from isal import isal_zlib
 
 from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
-from tritonstack.folder_files import unfit
 from tritonstack.models.source_files import is_junk
+from tritonstack.untrusted.folder_files import unfit
 
 # A container unpacks its archive at every cold start. Weights hardly compress, and deflate's *stored* blocks (5 bytes
 # for each 65,535) unpack at the speed of a copy. Source of the forms: RFC 1951 (deflate, 3.2.4), RFC 1952 (gzip).

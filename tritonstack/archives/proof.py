@@ -11,7 +11,6 @@ from typing import Any
 
 from tritonstack.archives.programs import Report, Spent, has_environment, run_script
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.foreign_text import parse_json
 from tritonstack.local_aws import installed, require_package
 from tritonstack.models.contents import PROVABLE, called_models, skipped_proof
 from tritonstack.models.manifest import ModelEntry, SampleEntry
@@ -20,6 +19,7 @@ from tritonstack.models.model_view import view_model
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe
 from tritonstack.models.sample import Arrays, compare_answer, to_tensors
 from tritonstack.models.source_files import CONFIG, model_directories
+from tritonstack.untrusted.foreign_text import parse_json
 
 PROOF_ENVIRONMENT = "exporters"
 PROVER = Path(__file__).with_name("prover.py")

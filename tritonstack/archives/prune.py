@@ -10,7 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.archives.bucket import ArtifactBucket, StoredArchive
-from tritonstack.aws_session import Session, code_of
+from tritonstack.aws.session import Session, code_of
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import inputs_key, release_parameter
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from tritonstack.archives.bucket import ArtifactBucket, Place, StoredObject, belongs
 from tritonstack.archives.programs import Report
 from tritonstack.archives.stored_inputs import pack_inputs
-from tritonstack.aws_session import Session
+from tritonstack.aws.session import Session
 from tritonstack.disk import temporary_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.model_files.marked_plan import MARK
@@ -21,7 +21,7 @@ from tritonstack.models.selection import choice_of, leaves_engines, left_to_depl
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.tensorrt_models import TENSORRT, lacks_plan
 from tritonstack.naming import ArchiveName, inputs_key
-from tritonstack.tar_reading import DAMAGED, open_gzip, tar_members
+from tritonstack.untrusted.tar_reading import DAMAGED, open_gzip, tar_members
 
 if TYPE_CHECKING:
     from tritonstack.config import Environment

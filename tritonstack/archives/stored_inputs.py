@@ -9,7 +9,7 @@ from tritonstack.archives.packing import pack
 from tritonstack.disk import link_or_copy, partial_folder
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.source_files import files_below
-from tritonstack.unpacking import UnpackLimits
+from tritonstack.untrusted.unpacking import UnpackLimits
 
 if TYPE_CHECKING:
     pass

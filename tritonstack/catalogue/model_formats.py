@@ -17,8 +17,8 @@ from typing import Any
 
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.releases import TritonRelease, minor_version
-from tritonstack.foreign_text import code_of, parse_program
-from tritonstack.zip_reading import DAMAGED_ZIP, open_zip, read_member
+from tritonstack.untrusted.foreign_text import code_of, parse_program
+from tritonstack.untrusted.zip_reading import DAMAGED_ZIP, open_zip, read_member
 
 OLDEST_TORCH, OLDEST_DALI = "PyTorch 1.13.1", "DALI 1.23.0"
 

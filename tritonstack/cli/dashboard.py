@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tritonstack.aws_session import Session, read_parameter
+from tritonstack.aws.session import Session, read_parameter
 from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import click
 from botocore.config import Config
 
-from tritonstack.aws_session import ConfiguredSession, Session
+from tritonstack.aws.read_only import NotKnownError, ReadOnlyCalls
+from tritonstack.aws.session import ConfiguredSession, Session
 from tritonstack.cli.conventions import LOCAL, echo, environment_option, json_option, local_option, print_json
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.cli.session import calling_session, require_account, session_of
@@ -26,7 +27,6 @@ from tritonstack.deployed.left import (
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import LOCAL_POLL_SECONDS, is_local
 from tritonstack.paths import environment_file, project_folder
-from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 
 
 @click.command("leftovers")

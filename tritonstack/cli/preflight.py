@@ -9,6 +9,7 @@ from botocore.exceptions import NoCredentialsError, PartialCredentialsError
 from rich.console import Console
 from rich.text import Text
 
+from tritonstack.aws.read_only import NotKnownError, ReadOnlyCalls
 from tritonstack.cli.conventions import (
     echo,
     environment_option,
@@ -29,7 +30,6 @@ from tritonstack.paths import environment_file, project_folder
 from tritonstack.preflight.role import role_policies
 from tritonstack.preflight.runner import run_checks
 from tritonstack.preflight.subject import CheckOutcome, PreflightReport, PreflightResult, Subject, report_of
-from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack.served import served_by
 
 SHOWN: dict[CheckOutcome, tuple[str, str]] = {

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from tritonstack.archives.bucket import Place
 from tritonstack.archives.build import refuse_errors_of_environment
-from tritonstack.aws_session import AccountSession, ConfiguredSession, Session
+from tritonstack.aws.session import AccountSession, ConfiguredSession, Session
 from tritonstack.cli.conventions import (
     LOCAL,
     echo,

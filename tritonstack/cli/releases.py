@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonstack.archives.bucket import ArtifactBucket, Place
-from tritonstack.aws_session import ConfiguredSession, Session
+from tritonstack.aws.session import ConfiguredSession, Session
 from tritonstack.cli.conventions import (
     echo,
     environment_option,

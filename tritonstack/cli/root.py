@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tritonstack import VERSION
-from tritonstack.aws_session import RENEW, credentials_ended
+from tritonstack.aws.session import RENEW, credentials_ended
 from tritonstack.disk import FULL, NO_SPACE, disk_full, written_file
 from tritonstack.errors import TritonstackError, alike, visible
 from tritonstack.extensions import extensions, registered

@@ -14,7 +14,7 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
-from tritonstack.aws_session import AccountSession, Session, invalid_settings
+from tritonstack.aws.session import AccountSession, Session, invalid_settings
 from tritonstack.cli.conventions import LOCAL
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest
 from tritonstack.local_aws import LocalSession, find_local_aws, is_local, require_local_aws

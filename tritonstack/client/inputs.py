@@ -19,7 +19,7 @@ from tritonstack.client.body import Array
 from tritonstack.client.manifest import TensorTable, shape_text
 from tritonstack.client.preprocessing import to_arrays
 from tritonstack.errors import InputError, Problem, collecting, refuse
-from tritonstack.zip_reading import DAMAGED_ZIP
+from tritonstack.untrusted.zip_reading import DAMAGED_ZIP
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
 KINDS = ".json, .npy, .npz, or an image or text file where the model's recipe names an adapter for it"
@@ -95,7 +95,7 @@ def _read(file: InputFile, table: TensorTable | None, fetch: Fetch) -> dict[str,
 
 LARGEST_ARRAYS = 1 << 30
 """Bytes that the arrays of an .npz file unpack to together; a request has at most 25 MB of them
-(``tritonstack.sagemaker_rules.MAX_PAYLOAD_BYTES``)."""
+(``tritonstack.aws.sagemaker_rules.MAX_PAYLOAD_BYTES``)."""
 
 
 def _numpy(file: InputFile, content: bytes, table: TensorTable | None) -> dict[str, Array]:

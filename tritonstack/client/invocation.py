@@ -20,7 +20,7 @@ from botocore.exceptions import (
 )
 from botocore.exceptions import ConnectionError as BotoConnectionError
 
-from tritonstack.aws_session import THROTTLING_CODES, code_of
+from tritonstack.aws.session import THROTTLING_CODES, code_of
 from tritonstack.client.body import Body
 from tritonstack.client.errors import (
     EndpointUnavailableError,

@@ -16,14 +16,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonclient.utils import np_to_triton_dtype
 
 from tritonstack.adapters import Adapters, Answers
-from tritonstack.aws_session import code_of
+from tritonstack.aws.session import code_of
 from tritonstack.client.body import Array
 from tritonstack.client.errors import ClientFileError
 from tritonstack.client.releases import ModelRelease
 from tritonstack.errors import Problem
-from tritonstack.foreign_text import parse_json
 from tritonstack.naming import artifact_parameter, manifests_prefix
 from tritonstack.paths import HOME_VARIABLE, write_bytes
+from tritonstack.untrusted.foreign_text import parse_json
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

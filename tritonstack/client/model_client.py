@@ -12,7 +12,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from tritonstack.aws_session import AccountSession, Session, invalid_settings
+from tritonstack.aws.session import AccountSession, Session, invalid_settings
 from tritonstack.client.body import Array, Body, PayloadFormat, decode, encode
 from tritonstack.client.errors import InvokeTarget, RequestRefusedError
 from tritonstack.client.inputs import Image, Text, adapted_inputs, requested_outputs

@@ -12,10 +12,9 @@ from typing import Any, Generic, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import DENIED_CODES, code_of
+from tritonstack.aws.session import DENIED_CODES, code_of
 from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
 from tritonstack.errors import InputError, Problem, listing, nearest
-from tritonstack.foreign_text import parse_json
 from tritonstack.naming import (
     NAME_PATTERN,
     ArchiveName,
@@ -26,6 +25,7 @@ from tritonstack.naming import (
     serving_part,
     stack_path,
 )
+from tritonstack.untrusted.foreign_text import parse_json
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")

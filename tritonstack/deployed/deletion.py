@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import naming
-from tritonstack.aws_session import Session, code_of, credentials_ended
+from tritonstack.aws.session import Session, code_of, credentials_ended
 from tritonstack.deployed.left import Deployed, LeftStack
 from tritonstack.deployed.stacks import DeployedStack, of_environment, stack_of
 from tritonstack.errors import WorkFailedError

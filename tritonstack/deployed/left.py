@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack import naming
+from tritonstack.aws.read_only import NotKnownError, ReadOnlyCalls
 from tritonstack.config import Environment
 from tritonstack.deployed.stacks import (
     DeployedStack,
@@ -22,7 +23,6 @@ from tritonstack.deployed.stacks import (
     of_environment,
     why_left,
 )
-from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack.review.cost import Amount, PriceBook, prices_of, total
 from tritonstack.review.cost_table import beside_endpoints
 from tritonstack.review.snapshot import EnvironmentSnapshot, stack_of

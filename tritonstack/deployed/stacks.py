@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack import naming
+from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.config import Environment, engines_built_on_deploy
 from tritonstack.errors import InputError
 from tritonstack.monitoring.parts import observed_parts
-from tritonstack.read_only_aws import ReadOnlyCalls
 
 _OBSERVABILITY = re.compile(rf"{naming.OBSERVABILITY}(-[0-9]+)?")
 _ORDER = (naming.OBSERVABILITY, naming.LOAD_TEST, naming.SERVING_PREFIX, naming.PIPELINE_ACCESS, naming.BUILDS,

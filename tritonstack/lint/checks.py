@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, refuse
-from tritonstack.folder_files import text_inside
 from tritonstack.lint.backends.backend import check_backend, check_formats
 from tritonstack.lint.backends.engine import check_engine
 from tritonstack.lint.backends.fil import check_fil
@@ -38,6 +37,7 @@ from tritonstack.models.pbtxt import Field, PbtxtError, parse
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.source import ArchiveSource, archives_of
 from tritonstack.models.source_files import CONFIG
+from tritonstack.untrusted.folder_files import text_inside
 
 ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
     check_recipe,

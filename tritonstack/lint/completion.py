@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonstack.foreign_text import parse_program
 from tritonstack.lint.python.auto_complete import completed_by_program
 from tritonstack.lint.view import RepositoryView
 from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
 from tritonstack.models.model_config import ModelConfig, Tensor
 from tritonstack.models.model_view import ModelView
+from tritonstack.untrusted.foreign_text import parse_program
 
 
 @dataclass(frozen=True, kw_only=True)

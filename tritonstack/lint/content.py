@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from tritonstack.folder_files import unfit
 from tritonstack.lint.python.python_model import environment_file
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.view import RepositoryView
@@ -20,6 +19,7 @@ from tritonstack.model_files.onnx_graph import OnnxError, external_data, externa
 from tritonstack.models.model_config import FIL_FILES
 from tritonstack.models.model_view import ModelView
 from tritonstack.models.source_files import CONFIG
+from tritonstack.untrusted.folder_files import unfit
 
 _LARGEST_STAND_IN = 1 << 20
 """Bytes: of larger files beside a model only those are read whose names claim a format."""

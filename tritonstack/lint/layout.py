@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonstack.errors import InputError
-from tritonstack.folder_files import unfit
 from tritonstack.lint.backends.fil import other_file
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.view import RepositoryView, at_field
@@ -17,6 +16,7 @@ from tritonstack.models.model_view import ModelView
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Dependency, Recipe, read_recipe
 from tritonstack.models.sample import read_sample
 from tritonstack.models.source_files import CONFIG, is_junk, model_directories
+from tritonstack.untrusted.folder_files import unfit
 
 # Source: server src/sagemaker_server.cc (SageMakerMMELoadModel) and docker/sagemaker/serve.
 

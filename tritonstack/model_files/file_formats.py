@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tritonstack.foreign_text import parse_json
 from tritonstack.model_files.forest_file import ForestError, ForestFormat, forest_format, read_forest
 from tritonstack.model_files.onnx_graph import OnnxError, outermost_fields
-from tritonstack.tar_reading import BLOCK, DAMAGED, TarFormatError, open_gzip, tar_members
-from tritonstack.zip_reading import DAMAGED_ZIP, open_zip
+from tritonstack.untrusted.foreign_text import parse_json
+from tritonstack.untrusted.tar_reading import BLOCK, DAMAGED, TarFormatError, open_gzip, tar_members
+from tritonstack.untrusted.zip_reading import DAMAGED_ZIP, open_zip
 
 HEAD_BYTES = 4096
 """Of a file's beginning, and of its end where a format shows there."""

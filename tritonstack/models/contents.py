@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.folder_files import text_inside
 from tritonstack.models.model_config import ModelConfig, read_config
 from tritonstack.models.model_view import view_model
+from tritonstack.models.python_calls import INFERS, calls_of, programs_of
 from tritonstack.models.recipe import KIND_BACKENDS
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.source_files import CONFIG
-from tritonstack.python_calls import INFERS, calls_of, programs_of
+from tritonstack.untrusted.folder_files import text_inside
 
 PROVABLE = frozenset({"onnxruntime", "ensemble"})
 """Backends that the prover stands in for. Others of ``KIND_BACKENDS`` are proven in the local Triton: a Python model

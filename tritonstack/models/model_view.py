@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from tritonstack.folder_files import is_fit_file, text_inside
 from tritonstack.models.model_config import MODEL_FILES, ModelConfig, Node, read_config
 from tritonstack.models.source_files import CONFIG, is_junk, listed_below
+from tritonstack.untrusted.folder_files import is_fit_file, text_inside
 
 # Source: core src/model_config_utils.cc (AutoCompleteBackendFields), src/constants.h (the files' names).
 _FILES: tuple[tuple[str, str, Literal["file", "folder", "either"]], ...] = (

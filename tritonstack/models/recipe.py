@@ -11,9 +11,9 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from tritonstack.adapters import Adapters, Answers, ClosedModel, InsidePath, Name
 from tritonstack.config.yaml_loader import load_yaml
 from tritonstack.errors import InputError, Problem
-from tritonstack.folder_files import unfit, unfit_problem
 from tritonstack.models.runtime_options import Engine, OnnxRuntimeOptions
 from tritonstack.naming import NAME_PATTERN
+from tritonstack.untrusted.folder_files import unfit, unfit_problem
 
 Size = Literal["full", "tiny"]
 Weights = Literal["pretrained", "random"]

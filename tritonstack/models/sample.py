@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tritonstack.adapters import Adapters
+from tritonstack.aws.sagemaker_rules import MAX_PAYLOAD_BYTES
 from tritonstack.errors import InputError, Problem, WorkFailedError, collecting, refuse
-from tritonstack.folder_files import read_inside
-from tritonstack.foreign_text import parse_json
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.recipe import RECIPE, Recipe
-from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
+from tritonstack.untrusted.folder_files import read_inside
+from tritonstack.untrusted.foreign_text import parse_json
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.errors import Problem, refuse
-from tritonstack.folder_files import text_inside
 from tritonstack.models.model_config import ConfigFile, merge_configs, with_name
 from tritonstack.models.recipe import RECIPE, Recipe, Size, Weights, read_recipe
 from tritonstack.models.source_files import CONFIG, files_below, model_directories
+from tritonstack.untrusted.folder_files import text_inside
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonstack.errors import refuse
-from tritonstack.folder_files import unfit, unfit_problem
+from tritonstack.untrusted.folder_files import unfit, unfit_problem
 
 CONFIG = "config.pbtxt"
 
@@ -25,7 +25,7 @@ def files_below(folder: Path, *, within: Path | None = None) -> Iterator[tuple[s
     """Every file below ``folder`` but junk, as (relative name with forward slashes, path), sorted by the name.
 
     Raises :class:`InputError` with all that is no regular file inside ``within``, the folder itself where it is None:
-    see :mod:`tritonstack.folder_files`.
+    see :mod:`tritonstack.untrusted.folder_files`.
     """
     listed = tuple(listed_below(folder, within=within))
     root = within or folder

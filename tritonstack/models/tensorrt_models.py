@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tritonstack.folder_files import text_inside
 from tritonstack.model_files.marked_plan import is_marked
 from tritonstack.models.model_config import ModelConfig, read_config
 from tritonstack.models.source import ArchiveSource, OwnModel
 from tritonstack.models.source_files import CONFIG, model_directories
+from tritonstack.untrusted.folder_files import text_inside
 
 TENSORRT = "tensorrt"
 

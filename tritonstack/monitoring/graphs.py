@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tritonstack import aws_names
+from tritonstack.aws.sagemaker_rules import traffic_shares
 from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.config import EndpointSettings, Environment
 from tritonstack.monitoring.metric import Metric, Series
-from tritonstack.sagemaker_rules import traffic_shares
 
 Needs = Literal["gpu", "codebuild", "unloading"]
 """Without this a graph has no data: a GPU, builds in CodeBuild, models that are unloaded."""

@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.loopback_guard import refusal
+from tritonstack.loopback.guard import refusal
 from tritonstack.monitoring.graphs import Dashboard, Graph, Needs, Section
 from tritonstack.monitoring.metric import queries
 from tritonstack.pages import page as pages

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tritonstack.aws_session import Session, parameters_below
+from tritonstack.aws.session import Session, parameters_below
 from tritonstack.config import Environment
 from tritonstack.errors import Problem, refuse
 from tritonstack.naming import DIGEST_LENGTH, DIGEST_PATTERN, ArchiveName, outputs_parameter, serving_part, stack_path

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
+from tritonstack.aws.iam_policies import listed
+from tritonstack.aws.read_only import NotKnownError
 from tritonstack.catalogue import dns_suffix
 from tritonstack.config.patterns import ECR_URI
-from tritonstack.iam_evaluation import Policies, Request, evaluate
-from tritonstack.iam_policies import listed
 from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
-from tritonstack.read_only_aws import NotKnownError
 
 
 def check_account(subject: Subject) -> Iterator[PreflightResult]:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tritonstack.aws.read_only import NotKnownError
 from tritonstack.config import ImportedNetwork, NetworkSettings
 from tritonstack.config.builds import BuildNetwork
 from tritonstack.preflight.quotas import instance_need
 from tritonstack.preflight.subject import GONE, CheckedItem, PreflightResult, Subject, endpoint_and_variants
-from tritonstack.read_only_aws import NotKnownError
 
 _KINDS = {
     "Subnets": ("describe_subnets", "SubnetId", "subnet-id"),

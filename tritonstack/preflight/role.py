@@ -7,13 +7,13 @@ from typing import Any
 
 from tritonstack import naming
 from tritonstack.arns import AccountRegion, bucket_arn
+from tritonstack.aws.read_only import NotKnownError
 from tritonstack.catalogue import partition
 from tritonstack.config import EndpointSettings, Environment
 from tritonstack.config.patterns import ECR_URI
 from tritonstack.iam_statements import Statement, statements
 from tritonstack.preflight.account import lets_in, qualifier_of
 from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
-from tritonstack.read_only_aws import NotKnownError
 
 _PRINCIPAL = "sagemaker.amazonaws.com"
 _SAMPLE = "preflight"

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tritonstack.aws.read_only import NotKnownError, ReadOnlyCalls
 from tritonstack.catalogue import partition
 from tritonstack.config import Environment, engines_built_on_deploy
 from tritonstack.deployed.left import Deployed, deployed_and_left
-from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack.served import Served
 
 CheckOutcome = Literal["passes", "fails", "warns", "unknown"]

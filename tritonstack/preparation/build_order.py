@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 from tritonstack.catalogue.instances import BuilderKind
 from tritonstack.config.yaml_loader import YamlDocument, validate
 from tritonstack.errors import InputError, Problem
-from tritonstack.foreign_text import parse_json
 from tritonstack.models.recipe import Dependency, Size, Weights
 from tritonstack.models.source import BuildChoice
 from tritonstack.naming import DIGEST_PATTERN, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
 from tritonstack.served import Served
+from tritonstack.untrusted.foreign_text import parse_json
 
 if TYPE_CHECKING:
     from tritonstack.config import EndpointSettings

@@ -20,7 +20,6 @@ from tritonstack.disk import link_or_copy
 from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import CALIBRATION, GRAPH, write_job
 from tritonstack.errors import Problem, WorkFailedError, refuse
-from tritonstack.folder_files import is_fit_file, open_inside
 from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, operators, read_graph
 from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE
@@ -28,6 +27,7 @@ from tritonstack.models.runtime_options import Engine, Shape
 from tritonstack.models.sample import to_tensors
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.tensorrt_models import TensorrtModel, tensorrt_models
+from tritonstack.untrusted.folder_files import is_fit_file, open_inside
 
 
 def graph_of(version: Path) -> Path | None:

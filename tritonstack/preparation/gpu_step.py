@@ -13,10 +13,11 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.programs import Report
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import JOB, TIMING_CACHE
 from tritonstack.errors import WorkFailedError
-from tritonstack.foreign_text import parse_json
 from tritonstack.models.digest import sha256_of
 from tritonstack.models.source_files import files_below
 from tritonstack.naming import (
@@ -25,6 +26,7 @@ from tritonstack.naming import (
     timing_cache_key,
     timing_caches_prefix,
 )
+from tritonstack.untrusted.foreign_text import parse_json
 
 RESULT = "result.json"
 

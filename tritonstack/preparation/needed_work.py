@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from tritonstack.archives.bucket import ArtifactBucket, Place
+from tritonstack.archives.publish import stored_manifest
 from tritonstack.engines.engine_builds import Builder, NoBuilderError, builder_for
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.models.build_target import target_for, target_of

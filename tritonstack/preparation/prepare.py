@@ -20,7 +20,7 @@ from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.programs import Report
 from tritonstack.archives.publish import BuiltArchive, publish_archives, stored_manifest
 from tritonstack.archives.staging import Proofs, Task, finish, stage_archive
-from tritonstack.aws_session import Session
+from tritonstack.aws.session import Session
 from tritonstack.disk import partial_folder
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.errors import TritonstackError, WorkFailedError

@@ -15,12 +15,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.programs import Report
-from tritonstack.aws_session import credentials_ended
+from tritonstack.aws.session import credentials_ended
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.source_files import files_below
 from tritonstack.naming import job_prefix
 from tritonstack.preparation.gpu_step import KEPT_LINES, EngineStoppedError
-from tritonstack.unpacking import UnsafeArchiveError, member_path
+from tritonstack.untrusted.unpacking import UnsafeArchiveError, member_path
 
 
 def log_tail(logs: Any, *, group: str, stream: str | None = None, prefix: str = "") -> tuple[str, ...]:

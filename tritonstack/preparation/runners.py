@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack import aws_names
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.programs import Report
-from tritonstack.aws_session import Session, stack_value
+from tritonstack.aws.session import Session, stack_value
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import JOB, change_job
 from tritonstack.errors import WorkFailedError

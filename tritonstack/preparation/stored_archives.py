@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.archives.bucket import MOST_PARTS, ArtifactBucket, Place, StoredObject, belongs, written_once
 from tritonstack.archives.publish import stored_manifest
 from tritonstack.archives.stored_inputs import INPUT_LIMITS, REPOSITORIES
-from tritonstack.aws_session import Session, parameters_below
+from tritonstack.aws.session import Session, parameters_below
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.digest import REQUIREMENTS, lock_files, model_digest, sha256_of
 from tritonstack.models.manifest import Manifest
@@ -25,7 +25,7 @@ from tritonstack.naming import DIGEST_PATTERN, NAME_PATTERN, ArchiveName, inputs
 from tritonstack.paths import setup_command
 from tritonstack.preparation.build_order import Order, OrderedArchive, build_set
 from tritonstack.served import Served
-from tritonstack.unpacking import UnsafeArchiveError, unpack
+from tritonstack.untrusted.unpacking import UnsafeArchiveError, unpack
 
 if TYPE_CHECKING:
     from tritonstack.config import EndpointSettings

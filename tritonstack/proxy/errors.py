@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError, ReadTimeoutError
 
-from tritonstack.aws_session import CREDENTIAL_CODES, DENIED_CODES, THROTTLING_CODES, causes, code_of, credentials_ended
+from tritonstack.aws.session import CREDENTIAL_CODES, DENIED_CODES, THROTTLING_CODES, causes, code_of, credentials_ended
 from tritonstack.client.errors import (
     EndpointUnavailableError,
     MalformedAnswerError,
@@ -15,8 +15,8 @@ from tritonstack.client.errors import (
     UnknownModelError,
 )
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.foreign_text import parse_json
-from tritonstack.http_server import Answer
+from tritonstack.loopback.http_server import Answer
+from tritonstack.untrusted.foreign_text import parse_json
 
 RENEW = "renew the AWS credentials that tritonstack proxy was started with, and start it again if it keeps saying so"
 TIMED_OUT = "timed out"

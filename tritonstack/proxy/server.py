@@ -20,18 +20,18 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import VERSION
-from tritonstack.aws_session import Session
+from tritonstack.aws.sagemaker_rules import MAX_PAYLOAD_BYTES
+from tritonstack.aws.session import Session
 from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body, header_size
 from tritonstack.client.errors import MalformedAnswerError, ReleaseLookupError
 from tritonstack.client.invocation import Clock, RawAnswer, Wait
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import ModelReference, TimedCache
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.http_server import Answer, Headers, Request, Server
+from tritonstack.loopback.http_server import Answer, Headers, Request, Server
 from tritonstack.models.model_config import ModelConfig, config_json, read_config
 from tritonstack.naming import ArchiveName, endpoint_name
 from tritonstack.proxy.errors import HttpError, answer_of, error_answer, is_denied
-from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
 
 # The paths are those of KServe's predict protocol v2 and of Triton's extensions (triton-inference-server/server,
 # ``docs/protocol`` and ``src/http_server.cc``). A model's name may be ``endpoint/model``, its slash as it is or as %2F.

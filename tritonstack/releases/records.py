@@ -12,11 +12,11 @@ from typing import Any, Literal, get_args
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import naming
-from tritonstack.aws_session import Session, code_of
+from tritonstack.aws.session import Session, code_of
 from tritonstack.client.releases import ModelRelease
 from tritonstack.errors import WorkFailedError
-from tritonstack.foreign_text import parse_json
 from tritonstack.naming import Platform, release_parameter
+from tritonstack.untrusted.foreign_text import parse_json
 
 # A record's description is a JSON object, the note of the value's writer: ``lambda/activation`` writes it for
 # deployments and their rollbacks, ``write_record`` for ``tritonstack rollback`` and ``tritonstack local dev``.

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.deployed.left import LeftEntry
-from tritonstack.foreign_text import parse_json
 from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_parameter
 from tritonstack.releases.records import READERS, DeployedSet, Record, Writer, uploads_again
+from tritonstack.untrusted.foreign_text import parse_json
 
 
 class _ReleasesModel(BaseModel):

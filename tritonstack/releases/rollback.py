@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.archives.programs import Report
-from tritonstack.aws_session import Session, read_parameter
+from tritonstack.aws.session import Session, read_parameter
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
 from tritonstack.naming import (

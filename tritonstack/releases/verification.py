@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
 from tritonstack.archives.bucket import ArtifactBucket, Place
-from tritonstack.aws_session import DENIED_CODES, Session, code_of, credentials_ended
+from tritonstack.aws.session import DENIED_CODES, Session, code_of, credentials_ended
 from tritonstack.client.manifest import read_table
 from tritonstack.client.model_client import Answer, ModelClient
 from tritonstack.client.releases import ModelRelease

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.foreign_text import parse_json
 from tritonstack.review.intrinsics import JSON_TEXT, assets_in
 from tritonstack.review.snapshot import (
     TOP_LEVEL,
@@ -28,6 +27,7 @@ from tritonstack.review.snapshot import (
     Snapshots,
     StackSnapshot,
 )
+from tritonstack.untrusted.foreign_text import parse_json
 
 
 def synthesise(

@@ -12,9 +12,9 @@ from functools import cached_property
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.instances import dns_suffix, partition
 from tritonstack.cloudformation.resource_schemas import replacement_rules
-from tritonstack.foreign_text import parse_json
 from tritonstack.review.change import ABSENT, Absent
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
+from tritonstack.untrusted.foreign_text import parse_json
 
 JSON_TEXT = "$json"
 """The name under which text that is JSON stands parsed in a snapshot."""

@@ -10,7 +10,6 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from tritonstack.foreign_text import parse_json
 from tritonstack.models.manifest import python_target
 from tritonstack.naming import DIGEST_PATTERN, RECORDS_TYPE, Platform, endpoint_of_records
 from tritonstack.review.document import EngineEntry, ModelEntry
@@ -26,6 +25,7 @@ from tritonstack.review.snapshot import (
 )
 from tritonstack.review.stored import commits_of, contents_of
 from tritonstack.review.traffic import ENDPOINT, endpoint_name
+from tritonstack.untrusted.foreign_text import parse_json
 
 _DIGEST = re.compile(DIGEST_PATTERN)
 

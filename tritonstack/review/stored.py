@@ -9,7 +9,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
-from tritonstack.foreign_text import parse_json
 from tritonstack.paths import write_text
 from tritonstack.review.snapshot import (
     EnvironmentSnapshot,
@@ -21,6 +20,7 @@ from tritonstack.review.snapshot import (
     stack_of,
     stack_text,
 )
+from tritonstack.untrusted.foreign_text import parse_json
 
 FOLDER = "snapshots"
 ASSETS = "assets.json"

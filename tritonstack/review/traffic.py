@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonstack import aws_names
+from tritonstack.aws.sagemaker_rules import traffic_shares
 from tritonstack.naming import scalable_variant
 from tritonstack.review.change import Effect, ResourceChange, Update
 from tritonstack.review.document import TrafficEntry
 from tritonstack.review.intrinsics import JSON_TEXT, physical_name, readable, references
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
-from tritonstack.sagemaker_rules import traffic_shares
 
 ENDPOINT = "AWS::SageMaker::Endpoint"
 CONFIG = "AWS::SageMaker::EndpointConfig"

@@ -19,7 +19,7 @@ from botocore.compat import HTTPHeaders
 
 from tritonstack.client.body import Body
 from tritonstack.client.errors import InvokeTarget
-from tritonstack.foreign_text import parse_json
+from tritonstack.untrusted.foreign_text import parse_json
 
 
 @dataclass(frozen=True, kw_only=True)

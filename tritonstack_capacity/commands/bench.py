@@ -14,7 +14,7 @@ import click
 import uvloop
 from click.core import ParameterSource
 
-from tritonstack.aws_session import AccountSession
+from tritonstack.aws.session import AccountSession
 from tritonstack.cli.conventions import LOCAL, environment_option, json_option, local_option, print_json
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.session import calling_session, explain

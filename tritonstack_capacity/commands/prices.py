@@ -13,7 +13,8 @@ from botocore.exceptions import NoCredentialsError, PartialCredentialsError
 from rich.console import Console
 from rich.table import Table
 
-from tritonstack.aws_session import AccountSession
+from tritonstack.aws.read_only import NotKnownError, ReadOnlyCalls
+from tritonstack.aws.session import AccountSession
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.price_file import PRICES_FILE, project_prices, read_price_file
 from tritonstack.catalogue.prices import HostingPrice, Prices, carried_prices
@@ -23,7 +24,6 @@ from tritonstack.cli.root import SuggestingGroup
 from tritonstack.config import Environment, load_environments
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest, refuse
 from tritonstack.paths import project_folder, write_text
-from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack_capacity.commands import text_table
 from tritonstack_capacity.price_list import API_REGION, Update, hosting_documents, price_file_text, updated
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tritonstack.aws.sagemaker_rules import LOW_SHARE, Cooldowns, desired_instances, wanted_instances
 from tritonstack.config.scaling import Scaling
-from tritonstack.sagemaker_rules import LOW_SHARE, Cooldowns, desired_instances, wanted_instances
 from tritonstack_capacity.simulation.instance import Instance
 from tritonstack_capacity.simulation.scenario import Autoscaling
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tritonstack.sagemaker_rules import ModelState, model_to_evict, model_to_retire, unloads_when_idle
+from tritonstack.aws.sagemaker_rules import ModelState, model_to_evict, model_to_retire, unloads_when_idle
 from tritonstack_capacity.simulation.trace import Floats, Integers, ModelKind
 
 Event = tuple[float, int, Callable[[Any, float], None], Any]
@@ -191,7 +191,7 @@ class HeldModel:
         self.timed = False
 
 
-# Loading follows the local runtime event by event, and both tritonstack.sagemaker_rules: a request of a
+# Loading follows the local runtime event by event, and both tritonstack.aws.sagemaker_rules: a request of a
 # model that is not there downloads it, waits for its turn to load, takes a place (the least recently used idle model
 # is evicted where there is none), and loads it.
 Run = tuple[HeldModel, list[int]]

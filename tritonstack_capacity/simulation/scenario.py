@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from tritonstack.aws.sagemaker_rules import HIGH_PERIODS, LOW_PERIODS
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config.fields import EnvironmentName, Name, SettingsModel, choices
 from tritonstack.config.scaling import Scaling
-from tritonstack.sagemaker_rules import HIGH_PERIODS, LOW_PERIODS
 
 MOST_MODELS = 1_000_000
 MOST_CALLS = 20_000_000

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import code_of
+from tritonstack.aws.read_only import NotKnownError, ReadOnlyCalls
+from tritonstack.aws.session import code_of
 from tritonstack.cli.leftovers import leftovers_command
 from tritonstack.config import load_environment
 from tritonstack.deployed.left import LeftEntry, deployed_and_left, deployed_without_file
@@ -15,7 +16,6 @@ from tritonstack.deployed.stacks import DeployedStack, deployed_stacks, of_envir
 from tritonstack.deployed.states import stuck_stacks
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import environment_file, project_folder
-from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack_local import REGION
 from tritonstack_local.aws import LocalAws
 

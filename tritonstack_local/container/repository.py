@@ -18,7 +18,7 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.model_files import marked_plan
 from tritonstack.models.pbtxt import Message, PbtxtError, Scalar, parse, quoted, to_text
 from tritonstack.paths import REPOSITORY, setup_command
-from tritonstack.tar_reading import first_match
+from tritonstack.untrusted.tar_reading import first_match
 
 # The stub of the Python backend embeds one minor version of Python. The local server's need not be the release's, and
 # an archive that is built for this machine carries no environment at all.

@@ -1,6 +1,6 @@
 """The one port: routes of our own, InvokeEndpoint handed to the runtime, everything else authorised and to MiniStack.
 
-Nothing of a page in a browser passes (``tritonstack.loopback_guard``).
+Nothing of a page in a browser passes (``tritonstack.loopback.guard``).
 
 Tests may set faults: requests that AWS refuses or delays, updates that are rolled back without a reason, no instances.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-from tritonstack.loopback_guard import refusal
+from tritonstack.loopback.guard import refusal
 from tritonstack_local.emulator.clock import MOST_SECONDS, clock
 from tritonstack_local.emulator.iam import gate
 from tritonstack_local.emulator.iam.authorization import usage

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from tritonstack.http_server import Answer, InvokeError, Request, Server
+from tritonstack.loopback.http_server import Answer, InvokeError, Request, Server
 from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER
 from tritonstack_local.runtime.background import say_if_it_failed
 from tritonstack_local.runtime.callers import Authority, Callers

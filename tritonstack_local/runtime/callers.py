@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlencode
 
 from botocore.exceptions import CredentialRetrievalError
 
-from tritonstack.http_server import InvokeError, Request
+from tritonstack.loopback.http_server import InvokeError, Request
 from tritonstack_local import ACCOUNT, REGION
 from tritonstack_local.runtime.deployed import (
     DeploymentError,

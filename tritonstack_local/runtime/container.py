@@ -7,7 +7,7 @@ import json
 import logging
 from pathlib import Path
 
-from tritonstack.http_server import Answer
+from tritonstack.loopback.http_server import Answer
 from tritonstack_local.container import prepare_model_data
 from tritonstack_local.container.repository import ConfigSyntaxError
 from tritonstack_local.runtime.model_cache import TARGET_MODEL, CachedModel

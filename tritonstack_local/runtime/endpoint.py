@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from tritonstack.http_server import Answer, InvokeError, Request
+from tritonstack.loopback.http_server import Answer, InvokeError, Request
 from tritonstack_local.runtime.background import ErrorLog, repeat, say_if_it_failed
 from tritonstack_local.runtime.deployed import (
     ENDED,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritonstack.http_server import InvokeError
+from tritonstack.loopback.http_server import InvokeError
 from tritonstack.naming import endpoint_log_group
 from tritonstack_local import ACCOUNT, REGION
 

@@ -23,8 +23,8 @@ import psutil
 
 from tritonstack import aws_names
 from tritonstack.errors import TritonstackError
-from tritonstack.http_server import Answer, InvokeError
-from tritonstack.unpacking import UnpackLimits
+from tritonstack.loopback.http_server import Answer, InvokeError
+from tritonstack.untrusted.unpacking import UnpackLimits
 from tritonstack_local import NO_MODEL_DATA
 from tritonstack_local.container import ContainerSettings, TritonContainer
 from tritonstack_local.runtime.container import ContainerClient, prepare_for_here

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tritonstack import aws_names
-from tritonstack.http_server import Answer, Headers, InvokeError, Request
-from tritonstack.sagemaker_rules import INSUFFICIENT_STORAGE
+from tritonstack.aws.sagemaker_rules import INSUFFICIENT_STORAGE
+from tritonstack.loopback.http_server import Answer, Headers, InvokeError, Request
 from tritonstack_local.runtime import errors
 from tritonstack_local.runtime.container import SINGLE_MODEL_LINE, ContainerClient
 from tritonstack_local.runtime.fleet import FleetState, RunningFleet

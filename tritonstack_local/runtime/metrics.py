@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from tritonstack import aws_names
-from tritonstack.http_server import InvokeError
+from tritonstack.loopback.http_server import InvokeError
 
 GROWTH = 1.02
 _PER_NEPER = 1.0 / math.log(GROWTH)

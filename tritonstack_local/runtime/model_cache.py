@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 
 from tritonstack import aws_names
-from tritonstack.http_server import Answer, InvokeError, internal_failure
-from tritonstack.sagemaker_rules import (
+from tritonstack.aws.sagemaker_rules import (
     INSUFFICIENT_STORAGE,
     ModelState,
     is_idle,
@@ -22,6 +21,7 @@ from tritonstack.sagemaker_rules import (
     model_to_retire,
     unloads_when_idle,
 )
+from tritonstack.loopback.http_server import Answer, InvokeError, internal_failure
 from tritonstack_local.runtime.background import say_if_it_failed
 from tritonstack_local.runtime.errors import ContainerAddress, model_not_ready
 from tritonstack_local.runtime.metrics import FleetMetrics

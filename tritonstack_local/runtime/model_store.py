@@ -14,8 +14,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.tar_reading import CHUNK
-from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, unpack
+from tritonstack.untrusted.tar_reading import CHUNK
+from tritonstack.untrusted.unpacking import UnpackLimits, UnsafeArchiveError, unpack
 from tritonstack_local.runtime.deployed import RoleRefusedError, S3Location
 from tritonstack_local.runtime.errors import dependency_failure, model_data_not_found, model_data_unusable
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httptools
 
-from tritonstack.http_server import Answer, Headers
+from tritonstack.loopback.http_server import Answer, Headers
 
 
 class ContainerGoneError(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.sagemaker_rules import MAX_PAYLOAD_BYTES
+from tritonstack.aws.sagemaker_rules import MAX_PAYLOAD_BYTES
 from tritonstack_local.keys import LocalKeys
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.local_keys import KEYS
 from tests.tritonstack_capacity.bench.virtual_time import VirtualLoop
 from tests.tritonstack_capacity.simulation.fleets import KIND, calls, evicted, fleet, hits, table
-from tritonstack.http_server import Answer
+from tritonstack.loopback.http_server import Answer
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_local.runtime.errors import ContainerAddress
 from tritonstack_local.runtime.metrics import FleetMetrics

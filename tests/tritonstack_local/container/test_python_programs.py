@@ -15,7 +15,7 @@ from tritonstack.adding.additions import AddOptions
 from tritonstack.adding.new_folder import write_folder
 from tritonstack.adding.sources import read_source
 from tritonstack.archives.build import build_models
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 
 PROGRAMS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 QUICK = {"argument-model-repository", "output-configuration", "from-dlpack", "strings", "calls-another"}

@@ -19,9 +19,9 @@ from tests.constructs_lib.templates import template_of
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything, everything_served, stacks_of
 from tests.tritonstack_local.emulator.running import Emulator, parameter
+from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
 from tritonstack.config.loader import load_environment
 from tritonstack.config.pipeline import load_pipeline
-from tritonstack.iam_evaluation import Policies, Request, evaluate
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
 from tritonstack.review.assembly import normal

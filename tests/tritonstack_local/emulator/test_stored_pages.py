@@ -14,7 +14,7 @@ import pytest
 from tests.chromium import needs_chromium, open_page
 from tests.local_keys import KEYS
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.loopback_guard import refusal
+from tritonstack.loopback.guard import refusal
 from tritonstack.monitoring.page import make_server
 
 SCOPE = f"X-Amz-Credential={KEYS.access_key_id}/20260101/us-east-1/iam/aws4_request"

@@ -12,7 +12,7 @@ import socket
 from concurrent.futures import Future
 from pathlib import Path
 
-from tritonstack.http_server import Answer, Request, Server
+from tritonstack.loopback.http_server import Answer, Request, Server
 from tritonstack_local.container import ContainerSettings, TritonContainer
 
 TARGET_MODEL = b"x-amzn-sagemaker-target-model"

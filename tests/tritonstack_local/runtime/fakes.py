@@ -20,7 +20,7 @@ from botocore.config import Config
 
 from tests.local_keys import KEYS
 from tests.tritonstack_local.runtime.fake_triton import FakeTriton
-from tritonstack.http_server import Answer, InvokeError, Request
+from tritonstack.loopback.http_server import Answer, InvokeError, Request
 from tritonstack_local.runtime.app import Runtime
 from tritonstack_local.runtime.callers import Authority
 from tritonstack_local.runtime.deployed import (

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError, CredentialRetrievalError
 
 from tests.tritonstack_local.http_fake import answering
 from tests.tritonstack_local.runtime.fakes import ROLE, Stage, asynchronous, config, settings, signed, stage, until
-from tritonstack.http_server import InvokeError, Request
+from tritonstack.loopback.http_server import InvokeError, Request
 from tritonstack_local.runtime.callers import Authority, Roles, access_key_of
 from tritonstack_local.runtime.deployed import DeploymentError, RoleRefusedError, S3Location, UnreachableError
 from tritonstack_local.runtime.model_store import S3Objects

@@ -12,7 +12,7 @@ import pytest
 
 from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, config, fails_with, stage, until
 from tritonstack.errors import WorkFailedError
-from tritonstack.http_server import InvokeError
+from tritonstack.loopback.http_server import InvokeError
 from tritonstack_local.runtime.deployed import DeployedEndpoint, DeploymentError
 from tritonstack_local.runtime.fleet import FleetState, InstanceUsage, RunningFleet
 from tritonstack_local.runtime.publisher import LogShipper

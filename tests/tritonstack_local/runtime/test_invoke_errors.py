@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.runtime.fakes import asynchronous, config, signed, stage, until
-from tritonstack.http_server import InvokeError
+from tritonstack.loopback.http_server import InvokeError
 
 CALL = {"EndpointName": "e", "TargetModel": "a.tar.gz", "ContentType": "application/json", "Body": b"x"}
 

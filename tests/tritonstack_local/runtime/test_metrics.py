@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.tritonstack_local.runtime.fakes import Recorder, Stage, asynchronous, config, stage, until
 from tritonstack import aws_names
-from tritonstack.http_server import InvokeError
+from tritonstack.loopback.http_server import InvokeError
 from tritonstack_local.runtime.errors import ContainerAddress, validation_error
 from tritonstack_local.runtime.fleet import InstanceUsage
 from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics, Histogram

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.tritonstack_local.runtime.fakes import archive, asynchronous, config, fails_with, stage, until
-from tritonstack.http_server import InvokeError
-from tritonstack.sagemaker_rules import ModelState
+from tritonstack.aws.sagemaker_rules import ModelState
+from tritonstack.loopback.http_server import InvokeError
 
 
 @asynchronous

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.tritonstack_local.runtime.fakes import asynchronous, until
-from tritonstack.http_server import PIPELINED_REQUESTS, Answer, Done, Request, Server
+from tritonstack.loopback.http_server import PIPELINED_REQUESTS, Answer, Done, Request, Server
 
 Handle = Callable[[Request], Awaitable[Answer]]
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]

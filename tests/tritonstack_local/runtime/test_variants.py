@@ -14,7 +14,7 @@ from tests.tritonstack_local.runtime.fake_triton import FakeContainer
 from tests.tritonstack_local.runtime.fakes import Stage, asynchronous, config, stage, until
 from tests.tritonstack_local.runtime.test_rollouts import endpoint, fetched
 from tritonstack import aws_names
-from tritonstack.http_server import InvokeError
+from tritonstack.loopback.http_server import InvokeError
 from tritonstack_local.runtime.deployed import DeployedConfig
 from tritonstack_local.runtime.variants import Variants
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from tritonstack.catalogue import TritonRelease, load_catalogue, model_formats, release_order
 from tritonstack.errors import listing, nearest
-from tritonstack.folder_files import read_inside, unfit
 from tritonstack.lint.completion import promised_graph
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.view import RepositoryView, at_field, at_line, known_backends
 from tritonstack.model_files.onnx_graph import OnnxError, OnnxGraph, read_graph
 from tritonstack.models.model_view import ModelView
+from tritonstack.untrusted.folder_files import read_inside, unfit
 
 # Source: core src/model_config_utils.cc (AutoCompleteBackendFields, ValidateModelConfig, GetBackendType).
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tritonstack.foreign_text import code_of
 from tritonstack.models.model_config import ModelConfig, Tensor
+from tritonstack.untrusted.foreign_text import code_of
 
 PYTHON_CLASS, FUNCTION = "TritonPythonModel", "auto_complete_config"
 _FIELDS = ("name", "data_type", "dims")

@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tritonstack.foreign_text import code_of
 from tritonstack.lint.completion import python_program
 from tritonstack.lint.python.auto_complete import PYTHON_CLASS
 from tritonstack.lint.python.program_load import LoadCall, run_at_load
@@ -21,6 +20,7 @@ from tritonstack.lint.registry import Finding
 from tritonstack.lint.view import RepositoryView
 from tritonstack.models.model_config import Node
 from tritonstack.models.model_view import ModelView
+from tritonstack.untrusted.foreign_text import code_of
 
 Kind = Literal["weights", "network", "nothing"]
 

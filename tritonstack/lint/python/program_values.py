@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tritonstack.errors import InputError
-from tritonstack.folder_files import is_fit_file, read_inside
-from tritonstack.foreign_text import parse_program
 from tritonstack.lint.python.program_bindings import (
     EVERYWHERE,
     Binding,
@@ -22,7 +20,9 @@ from tritonstack.lint.python.program_bindings import (
     parameters_of,
     self_name,
 )
-from tritonstack.python_calls import imported_names
+from tritonstack.models.python_calls import imported_names
+from tritonstack.untrusted.folder_files import is_fit_file, read_inside
+from tritonstack.untrusted.foreign_text import parse_program
 
 UNKNOWN = "\0"
 """Stands in a text for the part that reading does not show."""

@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from tritonstack.folder_files import is_fit_file
-from tritonstack.foreign_text import parse_program
 from tritonstack.lint.completion import complete, python_program
 from tritonstack.lint.python.auto_complete import FUNCTION, PYTHON_CLASS
 from tritonstack.lint.registry import Finding
@@ -17,8 +15,10 @@ from tritonstack.lint.view import RepositoryView, at_field, at_line
 from tritonstack.model_files.file_formats import mismatch
 from tritonstack.models.model_config import EXECUTION_ENV_PATH, Node
 from tritonstack.models.model_view import ModelView
-from tritonstack.python_calls import INFERS, LOADS, calls_of, programs_of
-from tritonstack.tar_reading import first_match
+from tritonstack.models.python_calls import INFERS, LOADS, calls_of, programs_of
+from tritonstack.untrusted.folder_files import is_fit_file
+from tritonstack.untrusted.foreign_text import parse_program
+from tritonstack.untrusted.tar_reading import first_match
 
 # Source: python_backend src/pb_stub.cc (Stub::StubSetup), src/stub_launcher.cc (Launch).
 

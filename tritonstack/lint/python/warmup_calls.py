@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from tritonstack.foreign_text import code_of, parse_program
 from tritonstack.lint.completion import python_program
 from tritonstack.lint.python.auto_complete import PYTHON_CLASS
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.view import RepositoryView
 from tritonstack.models.model_view import ModelView
-from tritonstack.python_calls import INFERS, LOADS, calls_of
+from tritonstack.models.python_calls import INFERS, LOADS, calls_of
+from tritonstack.untrusted.foreign_text import code_of, parse_program
 
 _SENDS = ("exec", "async_exec")
 """Methods of ``InferenceRequest`` that send it: python_backend README.md (Business Logic Scripting)."""

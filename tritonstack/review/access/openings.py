@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from tritonstack.aws.iam_policies import cidr_covers, listed
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.iam_policies import cidr_covers, listed
 from tritonstack.review.access.permissions import Direction, PermissionChange
 from tritonstack.review.access.policies import SubjectKind
 from tritonstack.review.document import OpeningEntry

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tritonstack.iam_policies import stricter
+from tritonstack.aws.iam_policies import stricter
 from tritonstack.review.access.policies import (
     PRINCIPALS,
     Element,

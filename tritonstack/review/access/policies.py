@@ -9,8 +9,8 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
+from tritonstack.aws.iam_policies import EVERYBODY, Conditions, conditions_of, covers, is_wild, listed, stricter
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.iam_policies import EVERYBODY, Conditions, conditions_of, covers, is_wild, listed, stricter
 from tritonstack.review.intrinsics import JSON_TEXT, StackValues, readable
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, Resource, StackSnapshot
 

@@ -2,7 +2,7 @@
 
 As Application Auto Scaling does it (user guide, "How target tracking scaling works"): the policy makes its alarms, any
 policy whose *AlarmHigh* is on adds instances, and all whose scale-in is not disabled must have their *AlarmLow* on for
-instances to be removed. The decision itself is ``tritonstack.sagemaker_rules``, which the simulation uses too.
+instances to be removed. The decision itself is ``tritonstack.aws.sagemaker_rules``, which the simulation uses too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tritonstack import aws_names
-from tritonstack.sagemaker_rules import (
+from tritonstack.aws.sagemaker_rules import (
     DEFAULT_COOLDOWN_SECONDS,
     HIGH_PERIODS,
     LOW_PERIODS,

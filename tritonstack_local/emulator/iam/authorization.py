@@ -2,7 +2,7 @@
 
 ``authorize`` is the one gate: for requests over HTTP (``gateway``), for what services do with a role or as themselves
 (``service_calls``), and for CloudFormation's handlers (``cloudformation.permissions``). Source: IAM user guide, "Policy
-evaluation logic"; the evaluation itself is ``tritonstack.iam_evaluation``.
+evaluation logic"; the evaluation itself is ``tritonstack.aws.iam_evaluation``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from tritonstack.iam_evaluation import Decision, Policies, Policy, Request, evaluate, refusal
+from tritonstack.aws.iam_evaluation import Decision, Policies, Policy, Request, evaluate, refusal
 from tritonstack_local import ACCOUNT
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.iam.needs import Need

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tritonstack.iam_evaluation import Policy, Statement
-from tritonstack.iam_policies import listed
+from tritonstack.aws.iam_evaluation import Policy, Statement
+from tritonstack.aws.iam_policies import listed
 from tritonstack_local import ACCOUNT
 from tritonstack_local.emulator.ministack_adapter import iam
 from tritonstack_local.emulator.ministack_adapter.core import get_region

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tritonstack.iam_evaluation import Decision, Policy, PolicyKind, Request, matching_patterns
-from tritonstack.iam_policies import listed
+from tritonstack.aws.iam_evaluation import Decision, Policy, PolicyKind, Request, matching_patterns
+from tritonstack.aws.iam_policies import listed
 from tritonstack_local import IAM_RECORDS
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.iam.needs import Need

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from tritonstack.iam_evaluation import Policy
+from tritonstack.aws.iam_evaluation import Policy
 from tritonstack_local.emulator.iam.principals import role_record, statements_of
 from tritonstack_local.emulator.ministack_adapter import ec2, iam
 

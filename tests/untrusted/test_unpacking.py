@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, member_path, unpack
+from tritonstack.untrusted.unpacking import UnpackLimits, UnsafeArchiveError, member_path, unpack
 
 LIMITS = UnpackLimits(max_bytes=10_000_000, max_members=1000)
 Member = tuple[tarfile.TarInfo, bytes]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tritonstack.tar_reading import HeaderLimits, TarFormatError, tar_members
+from tritonstack.untrusted.tar_reading import HeaderLimits, TarFormatError, tar_members
 
 LIMITS = HeaderLimits(of_a_member=64 << 10, of_all=1 << 20)
 

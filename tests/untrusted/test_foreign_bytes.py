@@ -26,13 +26,13 @@ from tritonstack.client.inputs import LARGEST_ARRAYS, InputFile, read_inputs
 from tritonstack.client.preprocessing import check_image, pixels
 from tritonstack.config.yaml_loader import MOST_VALUES, YamlError, parse_yaml
 from tritonstack.errors import InputError
-from tritonstack.foreign_text import parse_json, parse_program
 from tritonstack.model_files.forest_file import ForestError, read_forest
 from tritonstack.models.model_config import read_config
 from tritonstack.models.pbtxt import PbtxtError, parse
+from tritonstack.models.python_calls import UTILS, calls_of
 from tritonstack.models.sample import _flatten
-from tritonstack.python_calls import UTILS, calls_of
-from tritonstack.zip_reading import ZipLimitError, open_zip, read_member
+from tritonstack.untrusted.foreign_text import parse_json, parse_program
+from tritonstack.untrusted.zip_reading import ZipLimitError, open_zip, read_member
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def test_whatever_is_overwritten_in_a_torchscript_file_is_read_or_refused(noise:
                 read(path)
 
 
-FORESTS = Path(__file__).parent / "adding/fixtures"
+FORESTS = Path(__file__).parents[1] / "adding/fixtures"
 
 
 @given(st.sampled_from(["json", "ubj", "txt", "tl"]), st.binary(max_size=40), st.integers(0, 5400))

@@ -21,7 +21,7 @@ from typing import Any
 
 import httptools
 
-from tritonstack.loopback_guard import refusal_of
+from tritonstack.loopback.guard import refusal_of
 
 Headers = dict[bytes, bytes]
 

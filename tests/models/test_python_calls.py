@@ -8,7 +8,7 @@ import pytest
 
 from tests.models.folders import CONFIG, source_of, write, write_double
 from tritonstack.models.contents import contents_of
-from tritonstack.python_calls import INFERS, LOADS, UTILS, calls_of, programs_of
+from tritonstack.models.python_calls import INFERS, LOADS, UTILS, calls_of, programs_of
 
 HEAD = f"import {UTILS} as pb\n"
 CALLS = """\

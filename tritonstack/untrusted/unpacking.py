@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritonstack.disk import disk_full
-from tritonstack.tar_reading import CHUNK, DAMAGED, ReadableStream, TarMember, open_gzip, tar_members
+from tritonstack.untrusted.tar_reading import CHUNK, DAMAGED, ReadableStream, TarMember, open_gzip, tar_members
 
 
 class UnsafeArchiveError(Exception):

@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 from operator import eq, ge, gt, le, lt
 from typing import Any
 
-from tritonstack.iam_policies import EVERYBODY, NEGATED, Test, cidr_covers, conditions_of, listed
+from tritonstack.aws.iam_policies import EVERYBODY, NEGATED, Test, cidr_covers, conditions_of, listed
 
 Statement = Mapping[str, Any]
 Policy = Sequence[Statement]  # statements of one or several documents

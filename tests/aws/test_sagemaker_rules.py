@@ -6,7 +6,7 @@ import pytest
 from pydantic.dataclasses import dataclass
 
 from tests.cases import cases
-from tritonstack.sagemaker_rules import (
+from tritonstack.aws.sagemaker_rules import (
     Cooldowns,
     ModelState,
     desired_instances,

@@ -15,7 +15,7 @@ from tritonstack.models.contents import contents_of
 from tritonstack.models.digest import digests_of, model_digest
 from tritonstack.models.selection import archive_names, resolved_models
 from tritonstack.models.source import ArchiveSource, archives_of
-from tritonstack.unpacking import unpack
+from tritonstack.untrusted.unpacking import unpack
 
 EXPORT = "exports: [{script: export.py, produces: [double/1/weights.bin], options: {seed: 0}}]\n"
 

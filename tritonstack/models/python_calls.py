@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tritonstack.errors import InputError
-from tritonstack.folder_files import is_fit_file, read_inside
-from tritonstack.foreign_text import parse_program
+from tritonstack.untrusted.folder_files import is_fit_file, read_inside
+from tritonstack.untrusted.foreign_text import parse_program
 
 UTILS = "triton_python_backend_utils"
 INFERS = f"{UTILS}.InferenceRequest"

@@ -1,0 +1,1 @@
+"""Servers on loopback: HTTP, and the requests that they refuse."""
