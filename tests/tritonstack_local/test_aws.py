@@ -115,6 +115,6 @@ def test_no_aws_setting_of_the_shell_breaks_a_client(
 def test_a_runtime_that_answers_nonsense_is_a_message_with_what_to_do(status: int, content: bytes) -> None:
     with (
         answering(content, status=status) as (port, _),
-        pytest.raises(WorkFailedError, match=r"(?s)does not answer at .*do: .*tritonstack local down"),
+        pytest.raises(WorkFailedError, match=r"(?s)does not respond at .*do: .*tritonstack local down"),
     ):
         aws_at(port).runtime_status()

@@ -81,7 +81,7 @@ def test_model_error_of_the_runtime_reaches_the_client_as_one(fleets: Emulator) 
 def test_invocation_without_a_runtime_or_of_one_that_is_down_is_unavailable(aws: Emulator, tmp_path: Path) -> None:
     emulator = Emulator(tmp_path, TRITONSTACK_RUNTIME_URL=f"http://127.0.0.1:{free_port()}")
     try:
-        for one, words in ((aws, "started without a runtime"), (emulator.wait_ready(), "does not answer")):
+        for one, words in ((aws, "started without a runtime"), (emulator.wait_ready(), "does not respond")):
             with pytest.raises(ClientError, match=words) as refused:
                 one.client("sagemaker-runtime").invoke_endpoint(EndpointName="x", Body=b"{}")
             assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
