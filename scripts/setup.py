@@ -349,7 +349,7 @@ def fetched_pythons() -> Iterator[Interpreter]:
 
 
 def describe(program: str) -> Interpreter | None:
-    """Ask an interpreter what it is. None where it does not answer (a version manager's placeholder)."""
+    """Ask an interpreter what it is. None where it does not respond (a version manager's placeholder)."""
     question = "import platform, sys; print(sys.executable, platform.python_version(), sys.base_prefix, sep='\\n')"
     answer = subprocess.run([program, "-I", "-c", question], capture_output=True, text=True, check=False)
     lines = answer.stdout.splitlines()

@@ -3,7 +3,7 @@
     .envs/main/bin/python scripts/stale_catalogue.py [--sdk FOLDER]
 
 botocore has SageMaker's host AMIs, instance types and regions, cfn-lint which region hosts which type, the CDK the
-accounts of AWS's images, the SageMaker SDK which image lies where. Upgrade them, run this, and follow it. What none of
+accounts of AWS's images, the SageMaker SDK which image is where. Upgrade them, run this, and follow it. What none of
 them has (drivers, CUDA, backends, vulnerabilities) is read from NVIDIA's release notes and bulletins by hand.
 Ends with 1 where a fact is stale.
 """

@@ -77,7 +77,7 @@ def partial_folder(parent: Path, *, name: str) -> Iterator[Path]:
 def temporary_folder(name: str) -> Iterator[Path]:
     """A new folder for temporary files until the block ends, as of :func:`partial_folder`.
 
-    Unlike those of ``tempfile``, what a killed process left is removed by the next one. They lie in a folder of the
+    Unlike those of ``tempfile``, what a killed process left is removed by the next one. They are in a folder of the
     user's own below the system's for temporary files, so that nothing of another program is looked at.
 
     Raises WorkFailedError: the user's folder belongs to another user, or others may write into it.

@@ -74,8 +74,8 @@ class Problem:
     file: str | None = None
     # the path of the field (``endpoints[0].instance_type``) or a line (``line 12``); empty for the whole file
     field: str = ""
-    found: str  # what stands there
-    allowed: str  # what may stand there
+    found: str  # what is there
+    allowed: str  # what may be there
     advice: str = ""  # what to do, where that does not follow from ``allowed``
     # the field of a YAML file, from which ``field`` follows
     location: Location = dataclasses.field(default=(), repr=False, compare=False)
@@ -88,7 +88,7 @@ class Problem:
         return self.text()
 
     def text(self, *, allowed: str = "") -> str:
-        """The message; ``allowed``: what stands there in place of a list that an earlier message has."""
+        """The message; ``allowed``: what is there in place of a list that an earlier message has."""
         place = ": ".join(visible(part, keep="") for part in (self.file, self.field) if part)
         lines = [place] if place else []
         lines += [f"  found:   {self.found}", f"  allowed: {allowed or self.allowed}"]

@@ -1,6 +1,6 @@
 """Names that several parts must spell alike: platforms, archives, keys in the bucket, parameters, endpoints.
 
-The reasons for each form stand in ``docs/decisions/0002-names-and-keys.md``.
+The reasons for each form are in ``docs/decisions/0002-names-and-keys.md``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOCAL_MAX_LOADED_MODELS_TAG = "tritonstack:local-max-loaded-models"
 PARAMETERS = "/tritonstack/"
 """Path of every parameter in SSM, and of the log groups that stacks name, but for those of functions."""
 FUNCTION_LOGS = "/aws/lambda/"
-"""Where the console and most people look for a function's log group; Lambda's own groups lie there, too."""
+"""Where the console and most people look for a function's log group; Lambda's own groups are there, too."""
 DIGEST_LENGTH = 16
 DIGEST_PATTERN = rf"[0-9a-f]{{{DIGEST_LENGTH}}}"
 ARCHIVES, MANIFESTS, INPUTS, TIMING_CACHES = "endpoints/", "manifests/", "inputs/", "timing-caches/"
@@ -45,8 +45,8 @@ SCALING_AFTER_TYPE = "Custom::ScalingAfter"
 LOG_GROUP_TYPE, BUILDS_TYPE, EMPTIED_TYPE = "Custom::EndpointLogGroup", "Custom::ModelBuilds", "Custom::EmptiedBucket"
 """Types of the custom resources."""
 SHORT_NAME = 12
-"""Of an environment's name, so much stands in the names of jobs: a job's own name must stay below forty characters,
-for what it makes is named after it and cut there (API reference: CreateInferenceRecommendationsJob)."""
+"""Characters of an environment's name in the names of jobs: a job's own name must stay below forty characters, for what
+it makes is named after it and cut there (API reference: CreateInferenceRecommendationsJob)."""
 _ARCHIVE = re.compile(r"(?P<model>[a-z0-9]([a-z0-9-]*[a-z0-9])?)\.(?P<digest>" + DIGEST_PATTERN + r")\.tar\.gz")
 _PREFIX = re.compile(r"([A-Za-z0-9_.=+@()-]+/)+")
 
@@ -145,17 +145,17 @@ def key_prefix(text: str) -> str:
 
 
 def archives_prefix(endpoint: str) -> str:
-    """Where an endpoint's archives for every platform lie, with a trailing slash."""
+    """Prefix of an endpoint's archives for every platform, with a trailing slash."""
     return f"{ARCHIVES}{endpoint}/"
 
 
 def manifests_prefix(endpoint: str) -> str:
-    """Where the manifests of an endpoint's archives for every platform lie, with a trailing slash."""
+    """Prefix of the manifests of an endpoint's archives for every platform, with a trailing slash."""
     return f"{MANIFESTS}{endpoint}/"
 
 
 def platform_prefix(*, endpoint: str, platform: Platform) -> str:
-    """Where an endpoint's archives for one platform lie, with a trailing slash: the endpoint's ``ModelDataUrl``."""
+    """Prefix of an endpoint's archives for one platform, with a trailing slash: the endpoint's ``ModelDataUrl``."""
     return f"{archives_prefix(endpoint)}{platform}/"
 
 
@@ -178,7 +178,7 @@ def platform_of_prefix(prefix: str) -> Platform:
 
 
 def manifest_prefix(*, endpoint: str, platform: Platform) -> str:
-    """Where the manifests of an endpoint's archives for one platform lie, with a trailing slash."""
+    """Prefix of the manifests of an endpoint's archives for one platform, with a trailing slash."""
     return f"{manifests_prefix(endpoint)}{platform}/"
 
 
@@ -247,7 +247,7 @@ def released_model(name: str, *, environment: str) -> tuple[str, str] | None:
 
 
 def endpoint_of_records(path: str) -> str:
-    """The endpoint, in its environment, whose release records lie under a path: ``EndpointReference.records``."""
+    """The endpoint, in its environment, whose release records are under a path: ``EndpointReference.records``."""
     return path.rstrip("/").rpartition("/")[2]
 
 
@@ -342,12 +342,12 @@ def job_prefix(*, run: str) -> str:
 
 
 def captured_prefix(*, endpoint: str) -> str:
-    """Where an endpoint's captured requests and answers lie, with a trailing slash."""
+    """Where an endpoint's captured requests and responses are, with a trailing slash."""
     return f"captured/{endpoint}/"
 
 
 def timing_caches_prefix(*, gpu: str) -> str:
-    """Where the timing caches of one GPU model lie, with a trailing slash."""
+    """Prefix of the timing caches of one GPU model, with a trailing slash."""
     return f"{TIMING_CACHES}{gpu.lower()}/"
 
 
@@ -389,7 +389,7 @@ def engine_job_prefix(environment: str) -> str:
 def variant_name(*, instance_type: str, name: str | None = None) -> str:
     """The production variant's name, which carries the instance type (``ml.g4dn.xlarge`` → ``g4dn-xlarge``).
 
-    ``name``: of one of several variants, which stands before the type.
+    ``name``: of one of several variants; it precedes the type.
     """
     kind = instance_type.removeprefix("ml.").replace(".", "-")
     return kind if name is None else f"{name}-{kind}"

@@ -6,7 +6,7 @@ from tritonstack.errors import Problem, TritonstackError
 
 
 class LimitMissedError(TritonstackError):
-    """The input is right, and no answer keeps the limit that it sets. Commands end with exit code 1."""
+    """The input is valid, and no result keeps the limit that it sets. Commands end with exit code 1."""
 
     def __init__(self, problem: Problem) -> None:
         """``problem``: the limit, what was reached, and what to do."""

@@ -75,7 +75,7 @@ def _added(engine: Engine, release: str, gpu: str) -> str:
 
 
 def _refusal(engine: Engine, release: str, gpu: str) -> str:
-    """Why an engine is refused; without the versions, which stand in the row, and the alternatives, which have rows."""
+    """Why an engine is refused; without the versions, which are in the row, and the alternatives, which have rows."""
     problems = engine_problems(engine, release=release, gpu=gpu)
     reasons = [problem.found.partition(" for a release with TensorRT ")[2] or problem.found for problem in problems]
     return "; ".join(f"refused: {each.partition(', whose ')[2] or each}" for each in reasons)

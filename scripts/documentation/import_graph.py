@@ -1,4 +1,4 @@
-"""The packages of the code and who imports whom, read from the import statements."""
+"""The packages of the code and their imports, read from the import statements."""
 
 from __future__ import annotations
 

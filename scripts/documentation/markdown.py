@@ -17,7 +17,7 @@ def head(title: str, *, source: str) -> str:
 
 
 def filled(path: str, blocks: Mapping[str, Callable[[], str]]) -> str:
-    """A page that people write, with its generated blocks made anew. ``blocks``: name of a mark → what stands there.
+    """A page that people write, with its generated blocks made anew. ``blocks``: name of a mark → what is there.
 
     Raises ValueError: one of the blocks has no place on the page, or a mark has no block.
     """

@@ -138,7 +138,7 @@ def _type(annotation: Any) -> str:
 
 
 def _models(annotation: Any, suffix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
-    """The models that a field's values are by, with how they stand below it: ``[]`` in a list, ``.*`` in a mapping."""
+    """Models of a field's values, each with its suffix: ``[]`` in a list, ``.*`` in a mapping."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield suffix, annotation
@@ -176,7 +176,7 @@ def _allowed(schema: dict[str, Any], whole: dict[str, Any], choice: Choice) -> l
 
 
 def _choice(values: dict[str, list[str]], field: str, choices: list[str]) -> str:
-    """Few values as they are; many as a link to where they stand, which fields with the same values share."""
+    """Few values as they are; many as a link to where they are, which fields with the same values share."""
     if len(choices) <= SHOWN_VALUES:
         return ", ".join(code(each) for each in choices)
     name = next((name for name, listed in values.items() if listed == choices), field)

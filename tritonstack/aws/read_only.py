@@ -1,4 +1,4 @@
-"""Read-only calls to AWS: a fixed list of operations, bounded in time, with errors as NotKnownError."""
+"""Read-only requests to AWS: a fixed list of operations, bounded in time, with errors as NotKnownError."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ACTIONS: dict[tuple[str, str], str] = {
 
 
 class NotKnownError(Exception):
-    """AWS gave no answer: access denied, throttled, or no response."""
+    """AWS did not answer the question: access denied, throttled, or no response."""
 
     def __init__(self, found: str, *, advice: str, permission: str | None = None) -> None:
         """``found``: the reason, one sentence. ``advice``: what to do. ``permission``: the missing IAM action."""
@@ -49,7 +49,7 @@ class NotKnownError(Exception):
 
 
 class MutatingCallError(Exception):
-    """A call of an operation that is not in ``ACTIONS``: a fault of this project, never of the user."""
+    """A request for an operation that is not in ``ACTIONS``: a fault of this project, never of the user."""
 
 
 class ReadOnlyCalls:
@@ -63,7 +63,7 @@ class ReadOnlyCalls:
         self._over = threading.Event()
 
     def give_up(self) -> None:
-        """Refuse every further call, so that abandoned threads end soon."""
+        """Refuse every further request, so that abandoned threads end soon."""
         self._over.set()
 
     def client(self, service_name: Any, *, region: str | None = None, config: Config | None = None) -> Any:
@@ -87,10 +87,10 @@ class ReadOnlyCalls:
             operation: the client's method (``list_service_quotas``).
             absent: error codes for a resource that does not exist.
             region: another one than the session's.
-            request: the call's parameters.
+            request: the request's parameters.
 
         Raises:
-            NotKnownError: any other error, or no answer.
+            NotKnownError: any other error, or no response.
         """
         client = self.client(service, region=region)
         try:
@@ -133,7 +133,7 @@ class ReadOnlyCalls:
 
 
 def not_known(error: Exception, service: str, operation: str) -> NotKnownError:
-    """The NotKnownError of a failed call, with the missing permission where that is the reason."""
+    """The NotKnownError of a failed request, with the missing permission where that is the reason."""
     action = ACTIONS.get((service, operation), f"{service}:{operation}")
     code = code_of(error)
     if code in DENIED_CODES:

@@ -35,7 +35,7 @@ another model and loads again; a model that does not fit alone gets it as its Mo
 
 
 class ModelState(Enum):
-    """State of a model in a container. RETIRING: answers what is in flight and takes no new request."""
+    """State of a model in a container. RETIRING: finishes what is in flight and takes no new request."""
 
     LOADING = "loading"
     LOADED = "loaded"

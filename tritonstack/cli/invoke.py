@@ -96,7 +96,7 @@ FIRST_VALUES = 6
 
 
 def _as_json(answer: Answer) -> dict[str, Any]:
-    """KServe's form of an answer, and who answered how fast."""
+    """A response in KServe's form, with variant and time."""
     from tritonstack.client.manifest import datatype_of  # noqa: PLC0415
 
     meanings = {"meanings": [_meaning_json(meaning) for meaning in answer.meanings]} if answer.meanings else {}
@@ -140,7 +140,7 @@ def _plain(array: Array) -> list[Any]:
 
 
 def show(answer: Answer) -> None:
-    """Print an answer, by its meaning where it has one, and a line about who answered how fast."""
+    """Print a response, by its meaning where it has one, and a line with variant and time."""
     console = result_console()
     for meaning in answer.meanings:
         _show_meaning(console, meaning)
@@ -179,7 +179,7 @@ def _show_meaning(console: Console, meaning: Meaning) -> None:
 
 
 def _arrays(answer: Answer) -> Table:
-    """A table of an answer's outputs."""
+    """A table of a response's outputs."""
     import numpy as np  # noqa: PLC0415
 
     from tritonstack.client.manifest import datatype_of, shape_text  # noqa: PLC0415

@@ -106,7 +106,7 @@ def entries(deployed: Deployed) -> list[dict[str, object]]:
 def note_left(settings: Environment, session: Session, *, local: bool) -> tuple[LeftEntry, ...] | None:
     """Print on standard error what left the environment's file; for commands that are of something else.
 
-    Returns what left; None where AWS does not answer, which is printed and fails nothing.
+    Returns what left; None where AWS does not respond, which is printed and is no failure.
     """
     try:
         deployed = deployed_and_left(ReadOnlyCalls(session), settings, project=project_folder())
@@ -179,7 +179,7 @@ def _session(settings: Environment | None, environment: str, *, region: str | No
 
 
 def _deployed(calls: ReadOnlyCalls, settings: Environment | None, environment: str, *, region: str | None) -> Deployed:
-    """What is deployed. Raises WorkFailedError where AWS refuses, or does not answer."""
+    """What is deployed. Raises WorkFailedError where AWS refuses, or does not respond."""
     project = project_folder()
     file = f"environments/{environment}.yaml"
     try:

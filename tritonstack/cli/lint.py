@@ -83,7 +83,7 @@ def lint_command(
 
 def _findings(served: Sequence[Served]) -> Iterator[Finding]:
     for each in served:
-        # An option concerns all folders alike: then the finding stands once, at the folder that they lie in.
+        # An option concerns all folders alike: then there is one finding, at the folder that they are in.
         file, line = each.settings or (each.folder if len(served) == 1 else each.folder.parent, 0)
         yield from lint_release(each.target, file=file, line=line)
         yield from lint_folder(each.folder, target=each.target, archives=each.archives)

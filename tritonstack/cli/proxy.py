@@ -42,7 +42,7 @@ _NOT_TO_BE_HAD = (errno.EADDRINUSE, errno.EACCES)
 def command(*, environment: str, port: int, concurrency: int, local: bool) -> None:
     """Serve KServe's protocol v2 on loopback for the models of ENVIRONMENT, until interrupted.
 
-    Triton's own clients (tritonclient.http, perf_analyzer) call a model by its name, [endpoint/]model; each call
+    Triton's own clients (tritonclient.http, perf_analyzer) invoke a model by its name, [endpoint/]model; each request
     becomes a signed InvokeEndpoint.
     """
     import uvloop  # noqa: PLC0415

@@ -368,7 +368,7 @@ def show_verified(verified: Sequence[VerifiedEndpoint], settings: Environment) -
 
 
 def loads(endpoint: VerifiedEndpoint, settings: Environment) -> Iterator[str]:
-    """How long a call waited for its model at most, and the setting of a rollout that is made for that figure."""
+    """The longest wait of a request for its model, and the rollout setting for it."""
     measured = endpoint.loads
     if measured is None:
         return

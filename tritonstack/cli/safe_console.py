@@ -1,6 +1,6 @@
 """The console of every command: what a terminal would act on, or not show, is printed as its escape.
 
-Names, tags, messages, logs and answers may be anybody's. Rich's own colours and cursor movements are no text and pass.
+Names, tags, messages, logs and responses are untrusted. Rich's own colours and cursor movements are no text and pass.
 """
 
 from __future__ import annotations

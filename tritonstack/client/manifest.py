@@ -1,4 +1,4 @@
-"""Manifests of archives: a model's tensor table, and the client files (tokenizers, labels) that lie next to it."""
+"""Manifests of archives: a model's tensor table, and the client files (tokenizers, labels) next to it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ClientFile:
     name: str  # as adapters and answers write it (``tokenizer.json``)
     sha256: str  # of its content, 64 hexadecimal digits
     bytes: int  # its length
-    bucket: str  # where it lies
+    bucket: str  # where it is
     key: str  # its key there
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ def cache_folder() -> Path:
 class ClientFiles:
     """Fetches client files, each at most once. Thread safe, and processes may share the folder.
 
-    A file lies under its SHA-256, so models that share a tokenizer share the file, and its name in the manifest never
+    A file's key is its SHA-256, so models that share a tokenizer share the file, and its name in the manifest never
     becomes a path.
     """
 
@@ -256,7 +256,7 @@ def read_table(manifest: Any, *, bucket: str = "", folder: str = "") -> TensorTa
 
     Args:
         manifest: as JSON reads it.
-        bucket: where it lies.
+        bucket: where it is.
         folder: the prefix of its client files: its own key without ``.json``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""``alarms`` and ``prices``: thresholds of alarms, who is notified, and what an instance hour costs."""
+"""``alarms`` and ``prices``: thresholds of alarms, notified addresses, and the price of an instance hour."""
 
 from __future__ import annotations
 

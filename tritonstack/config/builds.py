@@ -136,7 +136,7 @@ class BuildSettings(SettingsModel):
 WAIT_MINUTES = 12 * 60
 """The longest that a CloudFormation wait condition waits (template reference: AWS::CloudFormation::WaitCondition)."""
 QUEUE_MINUTES = 60
-"""How long a build may stand in CodeBuild's queue before it is given up; ours, of 5 to 480 minutes."""
+"""How long a build may be in CodeBuild's queue before it is given up; ours, of 5 to 480 minutes."""
 START_MINUTES = 15
 """For what lies around a build: its start, and the event that ends the wait."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 # Sources: triton-inference-server/server, docker/sagemaker/serve and src/sagemaker_server.cc. Since which release a
-# variable is read stands in ``catalogue/data/serve_variables.json``.
+# variable is read is in ``catalogue/data/serve_variables.json``.
 
 
 MINIMUM_SHM_BYTES = 4 * 1024 * 1024

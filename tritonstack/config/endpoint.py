@@ -201,7 +201,7 @@ class EndpointSettings(SettingsModel):
         if not isinstance(variants, list | tuple) or not variants or "models" in value:
             return value
         named = [each.get("model") if isinstance(each, Mapping) else getattr(each, "model", None) for each in variants]
-        # What is no name is reported where it stands, and once.
+        # What is no name is reported where it is, and once.
         models = [each if re.fullmatch(NAME_PATTERN, str(each)) else "refused" for each in named]
         return {**value, "models": models}
 
@@ -217,7 +217,7 @@ class EndpointSettings(SettingsModel):
 
     @property
     def model_places(self) -> tuple[Location, ...]:
-        """Where each of ``models`` stands in the endpoint's settings."""
+        """Where each of ``models`` is in the endpoint's settings."""
         if self.variants:
             return tuple(("variants", number, "model") for number in range(len(self.variants)))
         return tuple(("models", number) for number in range(len(self.models)))

@@ -177,7 +177,7 @@ class Environment(SettingsModel):
 
     @property
     def tested_endpoints(self) -> tuple[EndpointSettings, ...]:
-        """The endpoints that load tests may call; none where the environment has no load tests."""
+        """The endpoints that load tests may invoke; none where the environment has no load tests."""
         if self.load_test is None:
             return ()
         return self.load_test.tested(self.endpoints)

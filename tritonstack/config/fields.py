@@ -134,12 +134,12 @@ VariableValue = Annotated[str, Field(max_length=1024)]
 
 
 def choices(values: Iterable[str]) -> dict[str, Any]:
-    """JSON Schema's ``enum`` for a text field whose values stand in the catalogue, so that editors complete them."""
+    """JSON Schema's ``enum`` for a text field whose values are in the catalogue, so that editors complete them."""
     return {"enum": list(values)}
 
 
 def repeated(names: Iterable[str], *, location: Location) -> Iterator[Problem]:
-    """The names of a list, which is at ``location``, that stand in it more than once."""
+    """The names of a list, which is at ``location``, that are in it more than once."""
     for name, count in Counter(names).items():
         if count > 1:
             yield Problem(location=location, found=f"{name} {count} times", allowed="each once")

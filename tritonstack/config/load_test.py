@@ -25,7 +25,7 @@ LONGEST_TEST = 172_800
 
 
 class TrafficPhase(SettingsModel):
-    """Users that call one after the other, and how their number grows."""
+    """Users that send requests one after the other, and how their number grows."""
 
     initial_users: int = Field(ge=1, le=3, description="Users that it starts with.")
     users_per_minute: int = Field(ge=0, le=3, description="Users that join each minute.")

@@ -102,7 +102,7 @@ def release_warnings(*, endpoint: EndpointSettings, region: str) -> tuple[str, .
 
 
 def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[Problem]:
-    """An image of one's own must lie in the endpoint's region, under that region's host name.
+    """An image of one's own must be in the endpoint's region, under that region's host name.
 
     Source: SageMaker API, ContainerDefinition, Image; CreateModel: »Cross region ECR image pulls are not allowed«.
     """

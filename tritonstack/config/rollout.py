@@ -32,7 +32,7 @@ too)."""
 class RollbackAlarms(ErrorThresholds):
     """Error thresholds of the new fleet that roll an update back. Requests to the old fleet do not count.
 
-    Never latency: a new fleet is cold. Never 4XX: those are callers' mistakes, and a cold multi-model fleet's
+    Never latency: a new fleet is cold. Never 4XX: those are clients' mistakes, and a cold multi-model fleet's
     ModelNotReadyException.
     """
 
@@ -115,7 +115,7 @@ class Rollout(SettingsModel):
     def execution_timeout_seconds(self, count: int, *, start_seconds: int) -> int:
         """``MaximumExecutionTimeoutInSeconds`` for an update of ``count`` instances: all waits, and the starts.
 
-        ``start_seconds``: the longest that instances take until they answer; a rolling update starts each batch anew.
+        ``start_seconds``: the longest that instances take until they respond; a rolling update starts each batch anew.
         """
         starts = self._steps(count) if self.kind == "rolling" else 1
         return min(max(self.waiting_seconds(count) + starts * start_seconds, 600), MOST_SECONDS)

@@ -20,7 +20,7 @@ SECONDS_IN_A_MINUTE = 60
 DEFAULT_SAFETY_FACTOR = 0.5
 """What AWS advises to start with (SageMaker developer guide, "Load testing your auto scaling configuration")."""
 MOST_TARGETS = 4
-"""With the longest schedules: what the scaling function is to put stands in its variables, which have 4,096 bytes."""
+"""With the longest schedules: what the scaling function is to put is in its variables, which have 4,096 bytes."""
 PRODUCTION_INSTANCES = 2
 """AWS advises two instances or more behind a multi-model endpoint (SageMaker developer guide)."""
 
@@ -98,7 +98,7 @@ class Scaling(SettingsModel):
 
     @property
     def invocations_target(self) -> float | None:
-        """Calls a minute and instance, given or from what was measured; None where that is no target."""
+        """Requests a minute and instance, given or from what was measured; None where that is no target."""
         if self.requests_per_second is None:
             return self.invocations_per_instance
         return self.requests_per_second * SECONDS_IN_A_MINUTE * self.factor
@@ -110,7 +110,7 @@ class Scaling(SettingsModel):
 
     @property
     def targets(self) -> dict[str, float]:
-        """The targets that are set, by the field's name; the one of calls as ``invocations_per_instance``."""
+        """The targets that are set, by the field's name; the one of requests as ``invocations_per_instance``."""
         found = {
             "invocations_per_instance": self.invocations_target,
             "gpu_utilization": self.gpu_utilization,

@@ -104,7 +104,7 @@ def check_variants(*, endpoint: EndpointSettings, location: Location) -> Iterato
 
 
 def _check_gpus(endpoint: EndpointSettings, *, location: Location) -> Iterator[Problem]:
-    """The archives of an endpoint, its engines among them, lie under one platform: one release, one GPU."""
+    """The archives of an endpoint, its engines among them, are under one platform: one release, one GPU."""
     rows = load_catalogue().instances
     gpu = rows[endpoint.instance_type].gpu if endpoint.instance_type in rows else None
     for index, each in enumerate(endpoint.variants):

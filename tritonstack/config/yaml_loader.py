@@ -472,7 +472,7 @@ def _found(*, error: ErrorDetails, location: Location, is_key: bool, document: Y
 
 
 def _model_at(model: type[BaseModel], location: Location) -> Mapping[str, FieldInfo]:
-    """The fields of the model that stands at ``location``; empty where no model does."""
+    """The fields of the model that is at ``location``; empty where no model does."""
     if not location:
         return model.model_fields
     field = _field_at(model, location)

@@ -85,7 +85,7 @@ class Shown(Protocol):
 
 
 class Deleter:
-    """Deletes stacks and waits for them. What was begun goes on without it; the same call again follows it."""
+    """Deletes stacks and waits for them. What was begun goes on without it; the same command again follows it."""
 
     def __init__(
         self,

@@ -109,7 +109,7 @@ def deployed_and_left(calls: ReadOnlyCalls, settings: Environment, *, project: P
     """What of an environment left its file, in the file's region.
 
     Raises:
-        NotKnownError: AWS refuses to list stacks, or does not answer. What it refuses of a single stack is an unknown
+        NotKnownError: AWS refuses to list stacks, or does not respond. What it refuses of a single stack is an unknown
             part of that stack's cost.
     """
     stacks = deployed_stacks(calls, region=settings.region)

@@ -107,7 +107,7 @@ def deployed_stacks(calls: ReadOnlyCalls, *, region: str | None = None) -> tuple
     One listing with tags and parameters (API reference, DescribeStacks without a name; it needs ListStacks too).
 
     Raises:
-        NotKnownError: AWS refuses, or does not answer.
+        NotKnownError: AWS refuses, or does not respond.
     """
     rows = calls.pages("cloudformation", "describe_stacks", "Stacks", region=region)
     found = (stack_of(row) for row in rows if not row.get("ParentId"))

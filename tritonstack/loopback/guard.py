@@ -1,4 +1,4 @@
-"""Which requests a server on loopback answers: those of programs on this machine, never those of a page in a browser.
+"""Requests that a server on loopback serves: those of programs on this machine, never those of a page in a browser.
 
 Every page that a person opens can send requests to 127.0.0.1, and a host name of its owner's may resolve to it (DNS
 rebinding). A browser gives both away: requests of a page carry ``Origin`` (Fetch standard, "Origin header") or
@@ -32,7 +32,7 @@ def refusal(
     own_page: bool = False,
     virtual_host: bool = False,
 ) -> str | None:
-    """Why a server on loopback refuses a request; None where it may answer.
+    """Why a server on loopback refuses a request; None where it may serve it.
 
     Args:
         host: the header Host; None where there is none, as of an HTTP/1.0 client.

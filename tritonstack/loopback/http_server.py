@@ -1,7 +1,7 @@
 """The loopback HTTP server of the proxy and of the local InvokeEndpoint: an asyncio protocol over httptools.
 
-A protocol of our own instead of an ASGI server, as measured with 16 callers of a small ONNX model on two cores that are
-shared with Triton and the client (``python -m benchmarks invoke-overhead``): of a direct call's throughput uvicorn
+A protocol of our own instead of an ASGI server, as measured with 16 clients of a small ONNX model on two cores that are
+shared with Triton and the client (``python -m benchmarks invoke-overhead``): of a direct request's throughput uvicorn
 (uvloop, httptools) kept 0.50, this keeps 0.6 to 0.7, by machine. A request takes 50 µs of a processor: 20 are the
 kernel's, for four system calls, 23 Python's, the rest the parser's and the event loop's (perf).
 """
@@ -56,7 +56,7 @@ class Answer:
 
     @classmethod
     def of_json(cls, value: Any, *, status: int = 200) -> Answer:
-        """An answer with a JSON body."""
+        """A response with a JSON body."""
         return cls(status, {b"content-type": b"application/json"}, json.dumps(value).encode())
 
 

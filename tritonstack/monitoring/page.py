@@ -206,7 +206,7 @@ def make_server(draw: Callable[[], str], *, port: int) -> http.server.ThreadingH
     """A server of one page on loopback; ``port`` 0 takes a free one. Raises OSError where the port is taken."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        """Answers ``GET /`` of this machine's own browsers."""
+        """Serves ``GET /`` of this machine's own browsers."""
 
         def do_GET(self) -> None:
             """The page; 403 for another site's name or page, 502 where metrics fail."""

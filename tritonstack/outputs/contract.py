@@ -186,7 +186,7 @@ class _StackEntry(TypedDict):
 
 
 class Artifacts(_StackEntry, ArtifactsFields):
-    """Where archives lie."""
+    """Bucket and key of the archives."""
 
 
 class Network(_StackEntry, NetworkFields):

@@ -23,7 +23,7 @@ def read_outputs(session: Session, settings: Environment) -> OutputsDocument:
     Raises:
         InputError: nothing or half of it is deployed, by another contract, or of another environment; with every
             problem.
-        WorkFailedError: AWS refused a call.
+        WorkFailedError: AWS refused a request.
     """
     path = outputs_parameter(environment=settings.environment)
     values = parameters_below(session, path)

@@ -62,7 +62,7 @@ class Axis:
     log: bool = False
 
     def share(self, value: float) -> float:
-        """Place of a value, 0 to 1; what lies outside is at the edge."""
+        """Place of a value, 0 to 1; what is outside is at the edge."""
         least, greatest = self.least, self.greatest
         if self.log:
             value, least, greatest = (math.log10(max(each, self.least)) for each in (value, least, greatest))
@@ -224,7 +224,7 @@ def interval_stroke(start: float, end: float, at: float, *, look: str, upright: 
 
 
 def _bars(chart: Chart, line: Line, *, number: int, width: float) -> Iterator[Markup]:
-    """One line's bars; those of several lines stand next to each other. A zero is a stroke on the axis."""
+    """One line's bars; those of several lines are next to each other. A zero is a stroke on the axis."""
     room = width / (chart.x.greatest - chart.x.least) * (_EDGE - LEFT) * 0.8
     one = min(max(room / len(chart.lines), NARROWEST_BAR), WIDEST_BAR)
     bar = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"><title>{}</title></rect>')

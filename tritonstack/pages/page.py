@@ -52,7 +52,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """``lines`` stand next to the title; a browser loads the page again after ``refresh_seconds``."""
+    """``lines`` are next to the title; a browser loads the page again after ``refresh_seconds``."""
 
     title: str
     lines: Sequence[str]

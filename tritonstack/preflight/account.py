@@ -79,7 +79,7 @@ def _bootstrap_version(item: CheckedItem, subject: Subject, qualifier: str, advi
 def _bootstrap_bucket(item: CheckedItem, subject: Subject, bucket: str, advice: str) -> PreflightResult:
     """HeadBucket: 404 is a bucket that is gone. 403 means a missing permission, or another account's bucket.
 
-    ``ExpectedBucketOwner`` makes S3 answer 403 for another account's (API reference, HeadBucket): where it answers
+    ``ExpectedBucketOwner`` makes S3 respond 403 for another account's (API reference, HeadBucket): where it responds
     200 without that, it is another account's bucket that lets these credentials in.
     """
     owner = subject.environment.account

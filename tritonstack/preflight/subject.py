@@ -20,7 +20,7 @@ from tritonstack.served import Served
 
 CheckOutcome = Literal["passes", "fails", "warns", "unknown"]
 """``passes``: a deployment finds what it needs; ``fails``: it does not; ``warns``: it does, and leaves something that
-is to be looked at; ``unknown``: AWS did not answer."""
+is to be looked at; ``unknown``: AWS did not respond."""
 
 
 class _PreflightModel(BaseModel):
@@ -92,7 +92,7 @@ class CheckedItem:
         return self._result("warns", found, advice)
 
     def unknown(self, found: str, *, advice: str, permission: str | None = None) -> PreflightResult:
-        """AWS did not answer."""
+        """AWS did not respond."""
         return self._result("unknown", found, advice, permission)
 
     def _result(
@@ -111,7 +111,7 @@ class CheckedItem:
     def look(
         self, work: Callable[..., PreflightResult | Iterable[PreflightResult]], *arguments: Any
     ) -> Iterator[PreflightResult]:
-        """The results of ``work(self, *arguments)``; one that is unknown where AWS does not answer it."""
+        """The results of ``work(self, *arguments)``; one that is unknown where AWS does not respond."""
         try:
             found = work(self, *arguments)
             results = [found] if isinstance(found, PreflightResult) else list(found)
@@ -164,7 +164,7 @@ GONE = ("ValidationException",)
 
 
 def endpoint_and_variants(calls: ReadOnlyCalls, name: str) -> tuple[dict[str, Any], list[Any]]:
-    """DescribeEndpoint's answer and the variants of its config, both empty where the endpoint is gone."""
+    """DescribeEndpoint's response and the variants of its config, both empty where the endpoint is gone."""
     endpoint = calls.ask("sagemaker", "describe_endpoint", absent=GONE, EndpointName=name)
     if endpoint is None:
         return {}, []
@@ -176,7 +176,7 @@ def endpoint_and_variants(calls: ReadOnlyCalls, name: str) -> tuple[dict[str, An
 class AccountFacts:
     """Facts of the account that checks share. Each is read once: other threads wait for it, and get the same refusal.
 
-    Every method raises NotKnownError where AWS refuses or does not answer.
+    Every method raises NotKnownError where AWS refuses or does not respond.
     """
 
     def __init__(self, calls: ReadOnlyCalls, *, region: str) -> None:

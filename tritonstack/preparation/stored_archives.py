@@ -190,7 +190,7 @@ def _in_parts(bucket: ArtifactBucket, source: str, target: str, stored: StoredOb
 def orders_of(served: Served, endpoints: Sequence[EndpointSettings], *, session: Session) -> tuple[Order, ...]:
     """An order for each endpoint of a matched environment: its build set, and the digests of its release records.
 
-    Callers may use a recorded digest until a deployment moves the record. ``lambda/model_builds`` does the same for one
+    Clients may use a recorded digest until a deployment moves the record. ``lambda/model_builds`` does the same for one
     endpoint of a deployment. Raises :class:`WorkFailedError` where SSM refuses.
     """
     environment = served.environment.environment

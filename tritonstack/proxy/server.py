@@ -320,7 +320,7 @@ CALLABLE = frozenset({"InService", "Updating", "SystemUpdating", "RollingBack", 
 
 
 def unready(sagemaker: Any, name: str) -> str:
-    """Why an endpoint cannot be called; empty where it can, or where its state cannot be read.
+    """Why an endpoint cannot be invoked; empty where it can, or where its state cannot be read.
 
     ``sagemaker``: the boto3 client. ``name``: the endpoint's at SageMaker.
     """
@@ -397,7 +397,7 @@ def model_metadata(model: Described) -> dict[str, Any]:
 def model_config(model: Described) -> dict[str, Any]:
     """A model's configuration in its archive, under the requested name.
 
-    An ensemble's steps are in its archive and cannot be called. Clients such as perf_analyzer request their
+    An ensemble's steps are in its archive and cannot be invoked. Clients such as perf_analyzer request their
     configurations by the names given here, so these are ``<ensemble>.<step>``.
 
     Raises KeyError, TypeError or ValueError for what is no manifest.

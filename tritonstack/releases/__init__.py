@@ -1,1 +1,1 @@
-"""Release records: what each model's archive is and was, who moved it, and how it is moved back."""
+"""Release records: each model's current and earlier archives, what moved them, and rollback."""

@@ -31,7 +31,7 @@ def commits_of(sources: Mapping[str, ArchiveSource], repositories: Path) -> dict
     """Archive's name → the last commit that touched its inputs, in 40 hexadecimal digits, or one of the words above.
 
     Inputs are what the digest covers: the model's folder, the folders that it uses, lock files, and the library of the
-    export scripts, as far as they lie in the repository. ``repositories``: the folder of the model folders.
+    export scripts, as far as they are in the repository. ``repositories``: the folder of the model folders.
     """
     here = repositories.resolve()
     top = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)

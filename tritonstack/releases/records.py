@@ -124,7 +124,7 @@ def _version(row: dict[str, Any]) -> Version:
 
 
 def _note(text: str, *, digest: str) -> dict[str, str]:
-    """A description as a note; empty where it is none, or of another value: who writes without one leaves the old."""
+    """A description as a note; empty where it is none, or of another value: a writer without one leaves the old."""
     try:
         note = parse_json(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the models of an environment are and were, matched with what is deployed and with what lies in the bucket."""
+"""What the models of an environment are and were, matched with the deployed release sets and the bucket."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ReleasesReport(_ReleasesModel):
 
 
 def archives_under(bucket: ArtifactBucket, *, endpoint: str, platform: Platform) -> frozenset[ArchiveName]:
-    """The archives that lie under an endpoint's platform: one listing."""
+    """The archives under an endpoint's platform: one listing."""
     prefix = platform_prefix(endpoint=endpoint, platform=platform)
     names = (ArchiveName.parse(row["Key"].removeprefix(prefix)) for row in bucket.keys(prefix))
     return frozenset(name for name in names if name is not None)
@@ -103,7 +103,7 @@ def endpoint_report(
 ) -> EndpointReleases:
     """What one endpoint's models are and were.
 
-    ``records``: of every model that is recorded or deployed. ``archives``: what lies under the deployed platform.
+    ``records``: of every model that is recorded or deployed. ``archives``: what is under the deployed platform.
     ``skipped``: model → why the proof of its current release was skipped.
     """
     wanted: Mapping[str, str] = deployed.models if deployed else {}

@@ -63,7 +63,7 @@ def require_movable(record: Record, deployed: DeployedSet | None, *, environment
 def chosen_digest(record: Record, *, to: str | None, stored: Sequence[str]) -> str:
     """The digest to move to: ``to``, else the last value of the record that is not the current one.
 
-    ``stored``: the digests of the model whose archives lie under any platform of the endpoint. Raises
+    ``stored``: the digests of the model whose archives are under any platform of the endpoint. Raises
     :class:`InputError` for the current digest, an unknown one, and where there is no earlier one.
     """
     name = f"{record.endpoint}/{record.model}"

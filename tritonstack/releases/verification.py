@@ -40,7 +40,7 @@ class LoadTimes:
 
     @property
     def slowest(self) -> float | None:
-        """What a call may have waited for its model at most; None where nothing was measured."""
+        """The longest that a request may have waited for its model; None where nothing was measured."""
         found = [part for part in (self.download, self.load) if part is not None]
         return sum(found) if found else None
 
@@ -79,7 +79,7 @@ CONFIG_TYPE = "AWS::SageMaker::EndpointConfig"
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedModel:
-    """What one recorded model answered."""
+    """The response of one recorded model."""
 
     model: str  # its name
     digest: str  # of the archive that its record names
@@ -91,7 +91,7 @@ class VerifiedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedEndpoint:
-    """What one endpoint runs, and what its models answered."""
+    """What one endpoint runs, and its models' responses."""
 
     endpoint: str  # its name in the environment
     config: str = ""  # the EndpointConfig that it runs; empty where that is not known
@@ -102,7 +102,7 @@ class VerifiedEndpoint:
 
     @property
     def slowest_load(self) -> float | None:
-        """The longest that a call waited for a model, or that an answer took just now, seconds; None: nothing is known.
+        """The longest wait of a request for a model, or the longest response just now, seconds; None: nothing is known.
 
         CloudWatch has a load a minute later; the responses that waited for it include it already.
         """
@@ -122,7 +122,7 @@ class Verifier:
     """Verifies endpoints of one environment against their stacks, records and manifests."""
 
     def __init__(self, environment: str, *, session: Session, client: ModelClient) -> None:
-        """``client`` calls the models. Raises InputError where the environment's artifacts are not deployed."""
+        """``client`` invokes the models. Raises InputError where the environment's artifacts are not deployed."""
         self.environment = environment
         self._session = session
         self._client = client
@@ -131,7 +131,7 @@ class Verifier:
     def endpoint(
         self, endpoint: str, releases: tuple[ModelRelease, ...], *, say: Callable[[str], None] = lambda _text: None
     ) -> VerifiedEndpoint:
-        """Check one endpoint, and call each of these models of it. Raises WorkFailedError where AWS refuses a call.
+        """Check one endpoint, and invoke each of these models. Raises WorkFailedError where AWS refuses a request.
 
         ``say`` is called with each step.
         """
@@ -156,7 +156,7 @@ class Verifier:
         )
 
     def model(self, release: ModelRelease, deployed: DeployedSet) -> VerifiedModel:
-        """Look for a record's archive and call it with its sample request."""
+        """Look for a record's archive and send it its sample request."""
         try:
             manifest, folder = self._manifest(release, deployed)
             answer = self._invoke(release, deployed, manifest, folder)
@@ -171,7 +171,7 @@ class Verifier:
         )
 
     def ask(self, release: ModelRelease, deployed: DeployedSet, *, sample_of: ModelRelease | None = None) -> Answer:
-        """Call a release's archive with its own sample request, or with that of ``sample_of``.
+        """Invoke a release's archive with its own sample request, or with that of ``sample_of``.
 
         Raises:
             WorkFailedError: archive or manifest is missing; and as :meth:`ModelClient.invoke`.
@@ -194,7 +194,7 @@ class Verifier:
         return manifest, place.client_folder(release.archive)
 
     def _invoke(self, release: ModelRelease, deployed: DeployedSet, manifest: Manifest, folder: str) -> Answer:
-        """The response to the sample request of a manifest, whose client files lie in ``folder``."""
+        """The response to the sample request of a manifest, whose client files are in ``folder``."""
         table = read_table(json.loads(manifest.to_json()), bucket=self._bucket.name, folder=folder)
         adapter = manifest.adapters.of(manifest.sample.adapter) if manifest.sample.adapter else None
         files = self._client.client_files(table, adapter.files) if adapter else {}
@@ -211,7 +211,7 @@ class Verifier:
         return self._client.invoke(name, request, payload_format="binary", variant=variant)
 
     def _described(self, endpoint: str) -> Mapping[str, Any]:
-        """DescribeEndpoint's answer; empty where there is no such endpoint."""
+        """DescribeEndpoint's response; empty where there is no such endpoint."""
         name = endpoint_name(environment=self.environment, endpoint=endpoint)
         try:
             found: Mapping[str, Any] = self._session.client("sagemaker").describe_endpoint(EndpointName=name)

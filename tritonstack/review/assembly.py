@@ -35,7 +35,7 @@ def synthesise(
 ) -> None:
     """Synthesise every environment into ``outdir``.
 
-    Open policy findings are no failure here: the report of them lies in ``outdir``, next to the templates.
+    Open policy findings are no failure here: the report of them is in ``outdir``, next to the templates.
     ``validation``: whether policy findings are looked for, which takes most of the time. ``context``: values besides
     those of ``cdk.json``.
 

@@ -44,7 +44,7 @@ class CostLine:
 
 @dataclass(frozen=True, kw_only=True)
 class CostRow:
-    """One row of an environment's table: an endpoint, or what stands besides the endpoints."""
+    """One row of an environment's table: an endpoint, or what is billed besides the endpoints."""
 
     name: str  # ``endpoint prod-digits``, ``NAT gateways``
     before: CostLine | None  # None for what is new
@@ -104,7 +104,7 @@ def cost_rows(
     prices: Prices,
     traffic: Mapping[tuple[str, str], TrafficEntry] | None = None,
 ) -> tuple[CostRow, ...]:
-    """The table of an environment: every endpoint by stack and logical id, then what stands besides them.
+    """The table of an environment: every endpoint by stack and logical id, then what is billed besides them.
 
     ``traffic``: stack and logical id of an endpoint → what happens to its traffic.
     """

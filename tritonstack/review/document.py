@@ -226,7 +226,7 @@ class CostEntry(_ReviewModel):
 
 
 class CostRowEntry(_ReviewModel):
-    """One row of what an environment costs: an endpoint, or what stands besides the endpoints."""
+    """One row of what an environment costs: an endpoint, or what is billed besides the endpoints."""
 
     name: str = Field(description="endpoint prod-digits, NAT gateways.")
     quantity_before: str | None = Field(description="How many, in words; null where there was none.")

@@ -200,7 +200,7 @@ def model_changes(
 
 
 def _beside(added: ModelEntry, old: Iterable[ServedSet], new: Mapping[tuple[str, str], ServedSet]) -> ModelEntry:
-    """An added model, with what callers must do where exactly one other endpoint had and keeps a model of its name."""
+    """An added model, with what clients must do where exactly one other endpoint had and keeps a model of its name."""
     keeps = {(each.stack, each.endpoint) for each in new.values() if added.model in each.models}
     had = {
         each.endpoint

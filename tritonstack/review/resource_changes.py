@@ -144,7 +144,7 @@ def differences(before: Json, after: Json, path: Path = (), *, names: tuple[str,
     """Differences of two values, as deep in as possible; none where they are equal.
 
     Items of lists are matched by the member that names them, where all have one and no two the same; else by index.
-    ``path``: where the values stand. ``names``: members that name items, in place of CloudFormation's; a list without
+    ``path``: where the values are. ``names``: members that name items, in place of CloudFormation's; a list without
     them is then one value.
     """
     if _equal(before, after):

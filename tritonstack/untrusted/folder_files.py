@@ -48,7 +48,7 @@ def unfit(path: Path, root: Path) -> str:
 
 
 def is_fit_file(path: Path, root: Path) -> bool:
-    """Whether a regular file inside ``root`` lies there."""
+    """Whether a regular file inside ``root`` is there."""
     return path.is_file() and not unfit(path, root)
 
 

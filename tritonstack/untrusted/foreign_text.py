@@ -25,7 +25,7 @@ def parse_json(text: str | bytes) -> Any:
 def parse_program(content: bytes | str, *, compiles: bool = False) -> ast.Module:
     """The syntax tree of a Python program, of which nothing is run.
 
-    ``compiles``: compile it too, which shows what stands at a wrong place. Raises SyntaxError for what is none, and
+    ``compiles``: compile it too, which shows what is at a wrong place. Raises SyntaxError for what is none, and
     for one that is too large or nested too deeply.
     """
     if len(content) > LARGEST_PROGRAM:

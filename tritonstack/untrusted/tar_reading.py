@@ -188,7 +188,7 @@ def _member(stream: ReadableStream, header: tarfile.TarInfo, given: dict[str, st
             raise TarFormatError(f"a pax record states the size {text[:40]!r}")
         size = int(text)
     if header.type in (tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE):
-        size = 0  # such members have no content, whatever the size that stands there
+        size = 0  # such members have no content, whatever the size that is there
     name = given.get("path", header.name)
     return TarMember(
         name=name.rstrip("/") or name,

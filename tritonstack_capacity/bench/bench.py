@@ -41,7 +41,7 @@ def machine() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """Of the code and of what sends the calls."""
+    """Of the code and of what sends the requests."""
     found = {name: importlib.metadata.version(name) for name in ("aiohttp", "botocore", "numpy", "uvloop")}
     return {"tritonstack": VERSION, "commit": _commit(), "python": platform.python_version(), **found}
 
@@ -175,7 +175,7 @@ class Bench:
         )
 
     async def _endpoint_figures(self, subject: Subject, result: ResultPart, began: datetime) -> list[EndpointPart]:
-        """SageMaker's own figures of the test, once it has those of all its calls."""
+        """SageMaker's own figures of the test, once it has those of all its requests."""
         variant = subject.target.variant
         if variant is None or self._settings.container:
             return []

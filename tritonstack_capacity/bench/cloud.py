@@ -45,7 +45,7 @@ class BuildRun:
         self.identity = ""
 
     def start(self) -> None:
-        """Start the build, once as often as it is called: CodeBuild answers a token with one build for five minutes."""
+        """Start the build, once for repeated requests: CodeBuild starts one build for a token in five minutes."""
         started = self._client.start_build(
             projectName=self._project,
             idempotencyToken=self._test,
@@ -84,7 +84,7 @@ class ExecutionRun:
         self.identity = ""
 
     def start(self) -> None:
-        """Start the execution, once as often as it is called: Step Functions answers with the one that runs."""
+        """Start the execution, once for repeated requests: Step Functions returns the one that runs."""
         test, given = self._settings["id"], json.dumps({"id": self._settings["id"]})
         try:
             started = self._client.start_execution(stateMachineArn=self._machine, name=test, input=given)
@@ -253,7 +253,7 @@ class CloudTests:
         what = "could not be stopped"
         try:
             if not run.identity:
-                run.start()  # the answer to the first call may be what was interrupted
+                run.start()  # the answer to the first request may be what was interrupted
             run.stop()
             what = "was stopped, and its clean-up is followed no longer"
             self._await_clean_up(run, objects)

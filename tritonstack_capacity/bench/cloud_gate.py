@@ -13,7 +13,7 @@ from tritonstack_capacity.bench.measuring import PointPart, StopConditions
 
 SHARE = "95"
 LIMITS = StopConditions()
-"""Of the share of failed calls above which a load's figures mean nothing: they are of the calls that did not fail."""
+"""Share of failed requests above which a load's figures mean nothing: they are of successful requests alone."""
 MILLION = 1_000_000
 MINUTES = 60
 UsdPerHour = Callable[[str], float | None]
@@ -92,7 +92,7 @@ def _within(result: ResultPart, point: PointPart, gate: GateSettings) -> bool:
 
 
 def _least(points: list[PointPart]) -> PointPart:
-    """The least load that was asked for. Not the least rate: what is overloaded may answer less than before."""
+    """The least load that was asked for. Not the least rate: an overloaded endpoint may serve less."""
 
     def asked(point: PointPart) -> float:
         # Where a load is neither users nor a rate, all are equal, and the first is taken.

@@ -137,7 +137,7 @@ def read_counters(text: str) -> dict[tuple[str, str], float]:
 
 
 def between(before: Counters, after: Counters) -> list[ServerPart]:
-    """What was counted between two readings, for each model that answered anything, the busiest first."""
+    """What was counted between two readings, for each model with responses, the busiest first."""
     found = []
     for model in sorted({name for metric, name in after if metric == "nv_inference_request_success"}):
         gained = {
@@ -173,7 +173,7 @@ class LocalContainer:
     server_version: str | None  # as the server logged it; None where it did not
 
     def request(self, target: BenchTarget, body: Body, *, name_hash: str | None) -> ReadyRequest:
-        """What SageMaker sends to the container for a call; ``name_hash`` None: the one model of its endpoint."""
+        """What SageMaker sends to the container for a request; ``name_hash`` None: the one model of its endpoint."""
         path = "/invocations" if name_hash is None else f"/models/{name_hash}/invoke"
         named = {} if target.call.target_model is None else {TARGET_MODEL: target.call.target_model}
         headers = {"Content-Type": body.content_type, **named}
@@ -219,7 +219,7 @@ def local_container(status: Mapping[str, Any], endpoint: str) -> Iterator[LocalC
 
 
 def serving_fleet(status: Mapping[str, Any], endpoint: str) -> Mapping[str, Any]:
-    """The runtime's account of the fleet that answers an endpoint's calls. Raises WorkFailedError."""
+    """The runtime's status of the fleet that serves an endpoint's requests. Raises WorkFailedError."""
     fleets = [fleet for one in status["endpoints"] if one["name"] == endpoint for fleet in one["fleets"]]
     serving = [fleet for fleet in fleets if fleet["serving"] and fleet["pid"] is not None]
     if not serving:

@@ -145,7 +145,7 @@ ABSENT = "NA"
 
 
 def measurements_csv(document: BenchDocument) -> str:
-    """A row for each model and format that was measured: the load that answered most, among those within the limit.
+    """A row for each measured model and format: the load with the most responses, among those within the limit.
 
     Where a stop latency was set, only loads within it count, and a result without one has the row of its lowest
     latency: `tritonstack capacity size` then reports that it misses the limit.
@@ -165,7 +165,7 @@ def measurements_csv(document: BenchDocument) -> str:
 
 
 def best_point(result: ResultPart, *, percentile: str, limit_ms: float | None) -> PointPart | None:
-    """The load that answered most within the limit, else the one with the lowest latency; None without answers."""
+    """The load with the most responses within the limit, else with the lowest latency; None without responses."""
     answered = [point for point in result.points if point.all.percentiles_ms]
     latency = {id(point): point.all.percentiles_ms[percentile] for point in answered}
     within = [point for point in answered if limit_ms is None or latency[id(point)] <= limit_ms]

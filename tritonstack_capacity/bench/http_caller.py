@@ -75,7 +75,7 @@ class SignedRequests:
 
 
 class _Raw(io.BytesIO):
-    """An empty answer, with the one method that botocore wants besides."""
+    """An empty response, with the one method that botocore wants besides."""
 
     def stream(self, *_: Any, **__: Any) -> Any:
         """Nothing."""
@@ -93,7 +93,7 @@ _HASH = re.compile(r"([0-9a-f]{6})[0-9a-f]{10,}")
 
 
 class HttpCaller:
-    """Sends one request; what it answers last can be looked at."""
+    """Sends one request; keeps its last response."""
 
     def __init__(self, session: aiohttp.ClientSession, request: ReadyRequest) -> None:
         """Use ``http_caller``."""
@@ -102,7 +102,7 @@ class HttpCaller:
         self.last: tuple[bytes, str] | None = None
 
     async def __call__(self) -> str | None:
-        """One call. None for status 200, else in a few words what came."""
+        """One request. None for status 200, else in a few words what came."""
         request = self.request
         try:
             async with self._session.post(request.url, data=request.body, headers=request.headers) as answer:
@@ -126,12 +126,12 @@ async def http_caller(
     open_socket: OpenSocket | None = None,
     proxies: bool = False,
 ) -> AsyncIterator[HttpCaller]:
-    """A caller of what ``prepare`` makes, which is made anew in a thread each minute.
+    """Sends what ``prepare`` makes, which is made anew in a thread each minute.
 
     Args:
         prepare: makes the request.
         connections: the most that are open at once.
-        timeout_seconds: after which a call is given up.
+        timeout_seconds: after which a request is given up.
         open_socket: where the address is reached by sockets of its own.
         proxies: go through the proxy that the shell names; never for what is on this machine.
     """

@@ -1,4 +1,4 @@
-"""Loads on an endpoint: users or arrivals a second, the loops that generate their calls, and a sample of each call."""
+"""Loads on an endpoint: users or arrivals a second, the loops that generate requests, and a sample of each request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHORTEST_STEP = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Users:
-    """A closed loop: each user calls again as soon as it is answered."""
+    """A closed loop: each user sends a request as soon as its previous one is done."""
 
     count: int
 
@@ -33,9 +33,9 @@ class Users:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """An open loop: calls begin when they are due, whether the ones before are answered or not."""
+    """An open loop: requests begin when they are due, whether the ones before are done or not."""
 
-    per_second: float  # how many calls are due in a second, on average
+    per_second: float  # how many requests are due in a second, on average
     # ``poisson``: independent of each other, as those of many callers are; ``even``: one like another
     arrivals: Arrivals = "poisson"
 
@@ -84,7 +84,7 @@ Load = Users | Rate
 
 
 class Budget:
-    """Calls and time that are left to a run."""
+    """Requests and time that are left to a run."""
 
     def __init__(self, *, calls: int, seconds: float, now: Callable[[], float]) -> None:
         """``now``: seconds of a monotonic clock."""
@@ -95,19 +95,19 @@ class Budget:
         self._end = now() + seconds
 
     def take(self, calls: int = 1) -> bool:
-        """Take so many calls; False, and none taken, where no call or no time is left."""
+        """Take so many requests; False, and none taken, where no request or no time is left."""
         if self.spent:
             return False
         self._calls -= calls
         return True
 
     def count(self, calls: int) -> None:
-        """Count calls that were made already, whatever is left."""
+        """Count requests that were made already, whatever is left."""
         self._calls -= calls
 
     @property
     def calls(self) -> int:
-        """How many calls are left; below 0 where more were made."""
+        """How many requests are left; below 0 where more were made."""
         return self._calls
 
     @property
@@ -134,7 +134,7 @@ Choice = npt.NDArray[np.bool_]
 
 @dataclass(kw_only=True)
 class Samples:
-    """Calls in the order in which they ended."""
+    """Requests in the order in which they ended."""
 
     due: array[float] = field(default_factory=lambda: array("d"))
     sent: array[float] = field(default_factory=lambda: array("d"))
@@ -143,9 +143,9 @@ class Samples:
     failures: Counter[str] = field(default_factory=Counter)
 
     def add(self, *, due: float, sent: float, ended: float, failure: str | None) -> None:
-        """Keep a call: when it was due (of a closed loop, when it began), began, and was answered or given up.
+        """Keep a request: when it was due (of a closed loop, when it began), began, and was done or given up.
 
-        Times are seconds of one monotonic clock; ``failure``: why it has no right answer.
+        Times are seconds of one monotonic clock; ``failure``: why it has no successful response.
         """
         self.due.append(due)
         self.sent.append(sent)
@@ -155,18 +155,18 @@ class Samples:
             self.failures[failure] += 1
 
     def __len__(self) -> int:
-        """How many calls have ended."""
+        """How many requests have ended."""
         return len(self.ended)
 
     def part(self, first: int = 0) -> RequestTimes:
-        """The calls that ended as the ``first``-th and later."""
+        """The requests that ended as the ``first``-th and later."""
         due, sent, ended = (np.array(each[first:], dtype=np.float64) for each in (self.due, self.sent, self.ended))
         return RequestTimes(due=due, sent=sent, ended=ended, failed=np.array(self.failed[first:], dtype=bool))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestTimes:
-    """Some calls as arrays of seconds."""
+    """Some requests as arrays of seconds."""
 
     due: Numbers
     sent: Numbers
@@ -181,12 +181,12 @@ class RequestTimes:
 
     @property
     def latencies_ms(self) -> Numbers:
-        """Of the right answers, from when the call was due: a call that had to wait for its turn was that late."""
+        """Of the successful responses, from when the request was due: time that it waited for its turn counts."""
         return (self.ended - self.due)[~self.failed] * 1000
 
     @property
     def lateness_ms(self) -> Numbers:
-        """How much later than due each call began."""
+        """How much later than due each request began."""
         return (self.sent - self.due) * 1000
 
 
@@ -205,13 +205,13 @@ def due_times(rate: Rate, *, seed: int) -> Iterator[float]:
 
 
 Ask = Callable[[], Awaitable[str | None]]
-"""Makes one call. Gives None for a right answer, else in a few words what went wrong; never raises."""
+"""Makes one request. Gives None for a successful response, else in a few words what went wrong; never raises."""
 FAILURE_PAUSE_SECONDS = 0.05
 """An endpoint that refuses at once would else be asked thousands of times a second."""
 
 
 class ClosedLoop:
-    """So many users at once; their number may change while they call."""
+    """So many users at once; their number may change while they send requests."""
 
     def __init__(self, ask: Ask, *, budget: Budget, now: Callable[[], float]) -> None:
         """``now``: seconds of a monotonic clock."""
@@ -223,20 +223,20 @@ class ClosedLoop:
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     def set_users(self, count: int) -> None:
-        """Let so many call from now on; who is too many stops when it is answered."""
+        """Set the number of users from now on; a surplus user stops when its request is done."""
         self._users = count
         for number in range(count):
             if number not in self._tasks or self._tasks[number].done():
                 self._tasks[number] = asyncio.create_task(self._user(number))
 
     async def stop(self) -> None:
-        """Begin no further call, and wait for those under way."""
+        """Begin no further request, and wait for those under way."""
         self._users = 0
         await asyncio.gather(*self._tasks.values())
         self._tasks = {}
 
     def cancel(self) -> None:
-        """Give up the calls under way."""
+        """Give up the requests under way."""
         for task in self._tasks.values():
             task.cancel()
 
@@ -249,21 +249,21 @@ class ClosedLoop:
                 await asyncio.sleep(FAILURE_PAUSE_SECONDS)
 
 
-# A latency counts from when the call was due. A server that stalls makes later calls wait, and a generator that waits
-# with it and counts from when it sent would leave out just those («coordinated omission»).
+# A latency counts from when the request was due. A server that stalls makes later requests wait; a generator that
+# counts from when it sends would leave out just those («coordinated omission»).
 NOT_BEGUN = "not begun: so many requests were in progress (--most-under-way)"
-"""Why a call failed that was due and had no turn. To leave such calls out would leave out the slowest."""
+"""Why a request failed that was due and had no turn. To leave such requests out would leave out the slowest."""
 
 
 class OpenLoop:
-    """Begins calls by a schedule."""
+    """Begins requests by a schedule."""
 
     def __init__(
         self, ask: Ask, *, due: Iterator[float], most_under_way: int, budget: Budget, now: Callable[[], float]
     ) -> None:
-        """Takes the schedule: seconds from the beginning, and the most calls that may be under way at once.
+        """Takes the schedule: seconds from the beginning, and the most requests that may be under way at once.
 
-        A call that is due while so many are under way begins later; its latency counts from when it was due.
+        A request that is due while so many are under way begins later; its latency counts from when it was due.
         """
         self.samples = Samples()
         self._ask = ask
@@ -281,7 +281,7 @@ class OpenLoop:
         self._schedule = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Begin no further call, and wait for those under way. What was due by now and not begun has failed."""
+        """Begin no further request, and wait for those under way. What was due by now and not begun has failed."""
         if self._schedule is not None:
             behind = not self._schedule.done()
             self._schedule.cancel()
@@ -291,7 +291,7 @@ class OpenLoop:
         await asyncio.gather(*self._calls)
 
     def cancel(self) -> None:
-        """Give up the calls under way."""
+        """Give up the requests under way."""
         for task in (self._schedule, *self._calls):
             if task is not None:
                 task.cancel()

@@ -41,7 +41,7 @@ class DocumentPart(BaseModel):
 
 
 class FiguresPart(DocumentPart):
-    """Some time of load. Latencies are milliseconds, of right answers alone, from when each call was due."""
+    """Some time of load. Latencies are milliseconds, of successful responses alone, from when each request was due."""
 
     seconds: float
     answered: int = Field(description="Successful responses.")
@@ -111,11 +111,11 @@ def figures(
     shares: tuple[float, ...] = SHARES,
     by: Literal["due", "ended"] = "due",
 ) -> FiguresPart:
-    """The figures of a time (seconds of the calls' clock).
+    """The figures of a time (seconds of the requests' clock).
 
-    The rate counts what was answered within it. Latencies are of the calls that were *due* within it, whenever they
+    The rate counts what was done within it. Latencies are of the requests that were *due* within it, whenever they
     ended: one that was sent before, as a warm-up's, is not of it, and to leave out those that took longer would leave
-    out the slowest. Where calls are still under way, ``by="ended"`` takes those that ended within it.
+    out the slowest. Where requests are still under way, ``by="ended"`` takes those that ended within it.
     """
     moment = part.due if by == "due" else part.ended
     chosen = part.where((moment >= begin) & (moment < end))
@@ -166,7 +166,7 @@ class StabilityRule:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """How well rounds agree: invocations a minute, and the latency's percentile in ms (None without answers)."""
+    """How well rounds agree: invocations a minute, and the latency's percentile in ms (None without responses)."""
 
     per_minute: IntervalPart
     latency_ms: IntervalPart | None
@@ -191,8 +191,8 @@ class StopConditions:
 
     latency_ms: float | None = None  # of ``percentile``; None for none
     percentile: float = 95.0  # whose latency counts
-    per_minute: float | None = None  # right answers; None for none
-    failed_share: float = 0.1  # of calls without a right answer, above which figures mean nothing
+    per_minute: float | None = None  # successful responses; None for none
+    failed_share: float = 0.1  # of requests without a successful response, above which figures mean nothing
 
     def reason(self, found: FiguresPart) -> str | None:
         """Why no more load follows; None where it does."""
@@ -212,7 +212,7 @@ class StopConditions:
 
 
 TICK_SECONDS = 0.05
-"""How often a test looks whether its calls or its time are spent."""
+"""How often a test looks whether its requests or its time are spent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +257,7 @@ class Measuring:
         now: Callable[[], float],
         on_round: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """``ask`` makes one call; ``now``: seconds of a monotonic clock; ``on_round`` takes each round in words."""
+        """``ask`` makes one request; ``now``: seconds of a monotonic clock; ``on_round`` takes each round in words."""
         self._ask = ask
         self._on_round = on_round
         self._timing = timing
@@ -291,7 +291,7 @@ class Measuring:
             raise
         if len(times) < 2:
             return None
-        # Once more, with the calls that were under way at each round's end: they may be its slowest.
+        # Once more, with the requests that were under way at each round's end: they may be its slowest.
         part = loop.samples.part()
         rounds = [self._figures(part, both) for both in itertools.pairwise(times)]
         whole = self._figures(part, [times[0], times[-1]])

@@ -1,4 +1,4 @@
-"""One subject measured: cold starts, first call, loads, and CloudWatch's metrics of the endpoint meanwhile."""
+"""One subject measured: cold starts, first request, loads, and CloudWatch's metrics of the endpoint meanwhile."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tritonstack_capacity.bench.subject import BenchTarget, Subject, describe_en
 ONCE = Config(retries={"total_max_attempts": 1})
 
 
-# SageMaker has no call that unloads a model. A copy of the archive under a name that was never called is as cold: the
+# SageMaker has no request that unloads a model. A copy of the archive under a name without requests is as cold: the
 # instance downloads, unpacks and loads it. The copies are removed from the bucket at the end; instances keep what they
 # have loaded until they need the memory.
 
@@ -136,7 +136,7 @@ class OneModel:
     async def run(self) -> None:
         """The whole measurement; ``result`` is what it came to.
 
-        Raises WorkFailedError: a first call fails, AWS cannot be asked, or a container cannot be reached.
+        Raises WorkFailedError: a first request fails, AWS cannot be asked, or a container cannot be reached.
         """
         try:
             await self._run()
@@ -181,7 +181,7 @@ class OneModel:
         )
 
     async def _cold_starts(self) -> None:
-        """The first calls to so many archives that no instance has loaded, one after the other."""
+        """The first requests to so many archives that no instance has loaded, one after the other."""
         count, times, failures = self._settings.cold_starts, list[float](), list[str]()
         if not count:
             return
@@ -204,7 +204,7 @@ class OneModel:
             return await caller()
 
     async def _first_call(self, caller: HttpCaller) -> None:
-        """A call whose answer must be one; the first of all is kept."""
+        """A request that must succeed; the first of all is kept."""
         name = self._subject.target.name
         self._progress.say(f"{self._subject.title}: first request")
         began = time.perf_counter()

@@ -26,7 +26,7 @@ from tritonstack_capacity.bench.measuring import SHARES, PointPart, figures, poi
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.bench.subject import Payload
 
-# Its latencies count from when a call was sent, also at a rate: a call that had to wait for its turn is not that late
+# Its latencies count from when a request was sent, also at a rate: a wait for its turn does not count
 # here (see ``open_loop``).
 VARIABLE = "TRITONSTACK_PERF_ANALYZER"
 SETUP_NAME = "perf-analyzer"
@@ -75,7 +75,7 @@ def arguments(
 ) -> list[str]:
     """Its options for one load; its rounds are windows of the same length.
 
-    At a rate its calls do not wait for each other (``--async``): by itself it has four threads for them.
+    At a rate its requests do not wait for each other (``--async``): by itself it has four threads for them.
     ``whatever_comes``: it takes the first windows, whether they agree or not, where else it would report nothing.
     """
     rule = settings.rule
@@ -98,7 +98,7 @@ def arguments(
 
 
 def read_export(text: str) -> tuple[str, Samples, list[float]]:
-    """perf_analyzer's version, the calls of one load, and the ends of its measurements (seconds of the calls' clock).
+    """perf_analyzer's version, the requests of one load, and the ends of its measurements (seconds of the same clock).
 
     Raises WorkFailedError: it is no such export, or holds no measurement.
     """
@@ -198,7 +198,7 @@ class Analyser:
     def __init__(self, settings: BenchSettings, way: Sequence[str], *, data: str, budget: Budget) -> None:
         """``way``: options by which it reaches the model; ``data``: the request, as its ``--input-data`` has it.
 
-        ``budget``: its calls are counted after each load, since perf_analyzer takes no such number.
+        ``budget``: its requests are counted after each load, since perf_analyzer takes no such number.
         """
         self.version = ""
         self._settings = settings

@@ -1,4 +1,4 @@
-"""Settings of a bench: read from the command line's options, with every problem at once, before anything is called."""
+"""Settings of a bench: read from the command line's options, with every problem at once, before any request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BenchSettings:
     # of each model and format
     max_calls: int
     max_seconds: float
-    timeout_seconds: float  # of one call
+    timeout_seconds: float  # of one request
     most_under_way: int  # calls of an open loop at once
     seed: int
     generator: Generator
@@ -57,7 +57,7 @@ MOST_USERS = 1000
 MOST_THREADS = 512
 """Most calls of perf_analyzer at once through the proxy."""
 MOST_PER_SECOND = 10_000.0
-"""Calls a second: more than one process of this generator makes."""
+"""Requests a second: more than one process of this generator makes."""
 _PHASE = re.compile(r"(\d+)(?:\+(\d+(?:\.\d+)?))?:(\d+(?:\.\d+)?)")
 
 

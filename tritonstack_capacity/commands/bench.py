@@ -39,7 +39,7 @@ DEFAULT_USERS = "1,2,4,8"
 SECONDS_OF_CLOUDWATCH, LOCAL_SECONDS = 180.0, 6.0
 """A minute's figures come a minute or two after it; the local AWS's every five seconds."""
 OTHER_FILES = 256
-"""Open besides a socket a call."""
+"""Open besides a socket a request."""
 
 
 def run_bench(
@@ -92,7 +92,7 @@ def _run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: 
 
 
 def make_room(files: int) -> None:
-    """Let this process have so many open files, as far as it may: a shell's usual 1,024 are too few for 1,000 calls."""
+    """Raise this process's limit of open files: a shell's usual 1,024 are too few for 1,000 requests."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = files if hard == resource.RLIM_INFINITY else min(files, hard)
     if soft != resource.RLIM_INFINITY and soft < most:

@@ -1,1 +1,1 @@
-"""A fleet before it exists: models, their calls and instances, simulated."""
+"""A fleet before it exists: models, their requests and instances, simulated."""

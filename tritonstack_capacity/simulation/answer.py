@@ -27,7 +27,7 @@ class FleetCost:
 
     usd_per_hour: float | None  # of one instance
     source: str  # of the price, or why it is unknown
-    instance_hours: float  # paid, from an instance's start until it has drained, while calls came
+    instance_hours: float  # paid, from an instance's start until it has drained, while requests came
     hours: float
     calls: int
 
@@ -43,19 +43,19 @@ class FleetCost:
 
     @property
     def per_million(self) -> float | None:
-        """Of a million calls."""
+        """Of a million requests."""
         return None if self.total is None or not self.calls else self.total * MILLION / self.calls
 
 
 PERCENTILES = (50, 90, 95, 99)
 INVOKE_TIMEOUT_SECONDS = 60.0
-"""Seconds after which a call fails: in the container, and for a model that is loading (developer guide,
+"""Seconds after which a request fails: in the container, and for a model that is loading (developer guide,
 invoke-multi-model-endpoint)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Latencies:
-    """Milliseconds. ``percentiles``: (50, 90, 95, 99) → value; empty where there are no calls."""
+    """Milliseconds. ``percentiles``: (50, 90, 95, 99) → value; empty where there are no requests."""
 
     count: int
     mean: float | None
@@ -65,7 +65,7 @@ class Latencies:
 
 @dataclass(frozen=True, kw_only=True)
 class CallFigures:
-    """Calls after the warm-up, by what they met; ``late`` took longer than SageMaker waits."""
+    """Requests after the warm-up, by what they met; ``late`` took longer than SageMaker waits."""
 
     calls: int
     hits: int
@@ -78,12 +78,12 @@ class CallFigures:
 
     @property
     def hit_ratio(self) -> float | None:
-        """Share of calls that met a loaded model; None without calls."""
+        """Share of requests that met a loaded model; None without requests."""
         return self.hits / self.calls if self.calls else None
 
     @property
     def cold_starts(self) -> int:
-        """Calls that began a load."""
+        """Requests that began a load."""
         return self.from_disk + self.downloaded
 
 
@@ -102,7 +102,7 @@ class LoadFigures:
 
 
 def call_figures(happening: Happening, trace: Trace, *, after: float) -> CallFigures:
-    """Of the calls that came at ``after`` seconds or later."""
+    """Of the requests that came at ``after`` seconds or later."""
     counted = trace.times >= after
     latencies, outcomes = happening.calls.latencies[counted], happening.calls.outcomes[counted]
     met = np.bincount(outcomes, minlength=4)
@@ -119,7 +119,7 @@ def call_figures(happening: Happening, trace: Trace, *, after: float) -> CallFig
 
 
 def load_figures(happening: Happening, *, after: float, thrash: Floats, thrash_seconds: float) -> LoadFigures:
-    """Of the loads and evictions at ``after`` seconds or later, while calls came. ``thrash``: see ``thrash_times``."""
+    """Of loads and evictions at ``after`` seconds or later, while requests came. ``thrash``: see ``thrash_times``."""
     seconds, _, _ = happening.events.of_kind(LOAD)
     kept = seconds[(seconds >= after) & (seconds < happening.seconds)]
     evicted, _, _ = happening.events.of_kind(EVICTION)
@@ -151,7 +151,7 @@ def thrash_times(happening: Happening, *, within: float) -> Floats:
 def _latencies(seconds: Floats) -> Latencies:
     if not len(seconds):
         return Latencies(count=0, mean=None, percentiles={}, greatest=None)
-    # The least value that so large a share of the calls keeps: a measured one, never between two.
+    # The least value that so large a share of the requests keeps: a measured one, never between two.
     values = np.percentile(seconds, PERCENTILES, method="inverted_cdf") * 1000
     return Latencies(
         count=len(seconds),
@@ -186,7 +186,7 @@ class Series:
 
 
 def series(happening: Happening, trace: Trace, *, thrash: Floats) -> Series:
-    """The simulation's course while calls came. ``thrash``: see ``thrash_times``."""
+    """The simulation's course while requests came. ``thrash``: see ``thrash_times``."""
     seconds = happening.seconds
     period = max(MINUTE * np.ceil(seconds / MINUTE / MOST_PERIODS), 1.0) if seconds >= 10 * MINUTE else seconds / 20
     count = max(1, int(np.ceil(seconds / period)))

@@ -82,7 +82,7 @@ class Autoscaler:
             self.wanted = wanted
 
     def started(self, now: float) -> None:
-        """An instance takes calls from now on: the cooldown of the scale-out that asked for it begins."""
+        """An instance takes requests from now on: the cooldown of the scale-out that asked for it begins."""
         self._cooldowns.scaled_out = now
 
     def _wish(self, metric: _Metric, now: float, *, above: bool) -> int | None:

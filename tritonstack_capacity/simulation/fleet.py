@@ -1,4 +1,4 @@
-"""The simulation: calls in the order of time, routed to instances that come and go."""
+"""The simulation: requests in the order of time, routed to instances that come and go."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROUTING_ASSUMPTIONS: dict[Routing, str] = {
 
 
 class Router:
-    """Chooses among the instances that take calls now."""
+    """Chooses among the instances that take requests now."""
 
     def __init__(self, routing: Routing, *, spill_calls: int, uniform: Callable[[], float]) -> None:
         """``uniform`` gives the next number in [0, 1)."""
@@ -52,7 +52,7 @@ class Router:
         self._choose = by[routing]
 
     def changed(self, serving: Sequence[Instance]) -> Choose:
-        """These instances take calls from now on; what chooses among them."""
+        """These instances take requests from now on; what chooses among them."""
         self.serving = serving
         if len(serving) == 1:
             only = serving[0]
@@ -77,12 +77,12 @@ class Router:
 
 
 CHUNK = 65_536
-"""Calls and random numbers are turned into Python's numbers by the chunk: single values of arrays are slow."""
+"""Requests and random numbers are turned into Python's numbers by the chunk: single values of arrays are slow."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedFleet:
-    """An endpoint: its machines, how many, and how calls spread over them. ``scaling`` None: always ``count``.
+    """An endpoint: its machines, how many, and how requests spread over them. ``scaling`` None: always ``count``.
 
     ``spill_calls`` is the scenario's. Schedules of ``scaling`` are not simulated.
     """
@@ -96,7 +96,7 @@ class SimulatedFleet:
 
 
 def simulate(fleet: SimulatedFleet, models: ModelTable, trace: Trace, *, seed: int) -> Happening:
-    """Every call of ``trace``, until the last one is answered. The same bits for the same arguments."""
+    """Every request of ``trace``, until the last one is done. The same bits for the same arguments."""
     return _Simulation(fleet, models, trace, seed=seed).run()
 
 
@@ -125,7 +125,7 @@ class _Simulation:
         self._scaler = None if fleet.scaling is None else Autoscaler(fleet.scaling, fleet.speed, wanted=fleet.count)
 
     def run(self) -> Happening:
-        """All calls, then what is still under way."""
+        """All requests, then what is still under way."""
         self._note_fleet(0.0)
         self._clock.at(MINUTE, self._sample, None)
         if self._scaler is not None:
@@ -154,7 +154,7 @@ class _Simulation:
     # Instances come and go ------------------------------------------------------------------------------------------
 
     def _look(self, scaler: Autoscaler, now: float) -> None:
-        """Follow the scaling. Looking ends with the calls."""
+        """Follow the scaling. It ends with the last request."""
         wanted = scaler.look(now, self._instances, starting=self._starting)
         there = len(self._instances) + self._starting
         for _ in range(wanted - there):

@@ -44,8 +44,8 @@ class Clock:
 
 
 HIT, WAITED, FROM_DISK, DOWNLOADED = range(4)
-"""What a call met: a loaded model; a load or unload under way; it began a load, of files on the disk, or of an archive
-that was downloaded first. Only the first is a hit, as SageMaker counts ModelCacheHit."""
+"""State of a request's model: loaded; being loaded or unloaded; not loaded, with its files on the disk, or to be
+downloaded first. Only the first is a hit, as SageMaker counts ModelCacheHit."""
 LOAD, EVICTION = range(2)
 
 
@@ -55,11 +55,11 @@ def view(numbers: Floats) -> memoryview[float]:
 
 
 class Calls:
-    """Of each call, by its number in the trace: latency in seconds, and what it met. Written through memory views,
+    """Of each request, by its number in the trace: latency in seconds, and what it met. Written through memory views,
     which are faster for single values than arrays are."""
 
     def __init__(self, count: int) -> None:
-        """Nothing is answered yet."""
+        """No request is done yet."""
         self.latencies: Floats = np.full(count, np.nan)
         self.outcomes = np.zeros(count, dtype=np.uint8)
         self.latency_view = view(self.latencies)
@@ -67,7 +67,7 @@ class Calls:
 
 
 class ModelEvents:
-    """Loads (when their call came) and evictions, in the order of time."""
+    """Loads (when their request came) and evictions, in the order of time."""
 
     def __init__(self) -> None:
         """Nothing happened yet."""
@@ -95,7 +95,7 @@ class ModelEvents:
 
 @dataclass(frozen=True)
 class FleetChange:
-    """The fleet from a moment on: instances that take calls, and those that are paid (starting and draining, too)."""
+    """The fleet from a moment on: instances that take requests, and paid ones (also starting and draining)."""
 
     seconds: float
     serving: int
@@ -112,10 +112,10 @@ class Happening:
     fleet: list[FleetChange] = field(default_factory=list)
     # (seconds, models loaded, instances serving) once a minute
     loaded: list[tuple[float, int, int]] = field(default_factory=list)
-    seconds: float = 0.0  # when calls stopped coming; what was under way then was still finished
+    seconds: float = 0.0  # when requests stopped coming; what was under way then was still finished
 
     def lasting(self) -> list[tuple[float, float, FleetChange]]:
-        """(start, end, fleet) until calls stopped coming, each longer than nothing."""
+        """(start, end, fleet) until requests stopped coming, each longer than nothing."""
         ends = [change.seconds for change in self.fleet[1:]] + [self.seconds]
         found = [(change.seconds, min(end, self.seconds), change) for change, end in zip(self.fleet, ends, strict=True)]
         return [each for each in found if each[1] > each[0]]
@@ -166,10 +166,10 @@ class HeldModel:
 
     Attributes:
         model, kind: which one.
-        queue: calls that wait for an execution (numbers in the trace).
-        late: calls that came while it was on its way out; they make it load again.
+        queue: requests that wait for an execution (numbers in the trace).
+        late: requests that came while it was on its way out; they make it load again.
         running: executions under way, at most ``kind.copies``.
-        in_flight: calls in ``queue`` and under way.
+        in_flight: requests in ``queue`` and under way.
         backlog: those of them that came before it was loaded; counted from the end of the load on.
         in_line: whether it waits for its turn on the GPU.
         timed: whether the end of its batching delay is scheduled.
@@ -210,7 +210,7 @@ class Machine:
     parallel_loads: int
     patience: float
     keep_on_disk: bool  # whether an unloaded model's files stay
-    # whether an idle model stays loaded; without, it is unloaded as soon as its last call is answered
+    # whether an idle model stays loaded; without, it is unloaded as soon as its last request is done
     cached: bool = True
 
 
@@ -220,7 +220,7 @@ class World:
 
     clock: Clock
     kinds: Sequence[ModelKind]  # of each model, by its number
-    arrived: memoryview[float]  # when each call came (seconds), by its number
+    arrived: memoryview[float]  # when each request came (seconds), by its number
     calls: Calls
     events: ModelEvents
     exponential: Callable[[], float]  # the next exponential number of mean 1
@@ -230,8 +230,8 @@ class Instance:
     """A machine at work.
 
     Attributes:
-        in_flight: calls that it has not answered.
-        arrivals: calls that it was given.
+        in_flight: requests that it has not finished.
+        arrivals: requests that it was given.
         busy: seconds of executions that began, all together.
         held: models by number, loading and unloading ones too.
         memory_left: bytes of GPU memory that no model has.
@@ -266,7 +266,7 @@ class Instance:
 
     @property
     def loaded(self) -> int:
-        """How many models answer calls."""
+        """Number of loaded models that take requests."""
         return len(self._used)
 
     def is_loading(self, model: int) -> bool:
@@ -275,7 +275,7 @@ class Instance:
         return held is not None and held.state is ModelState.LOADING
 
     def calls_of(self, model: int) -> tuple[int, int] | None:
-        """How many calls of a model it has not answered, and how many of them met it loaded; None where it is not."""
+        """Unfinished requests of a model, and how many of them met it loaded; None where it is not loaded."""
         held = self.held.get(model)
         if held is None or held.state is not ModelState.LOADED:
             return None
@@ -284,7 +284,7 @@ class Instance:
     # Calls ----------------------------------------------------------------------------------------------------------
 
     def take(self, call: int, model: int, now: float) -> None:
-        """A call comes."""
+        """A request comes."""
         self.in_flight += 1
         self.arrivals += 1
         held = self.held.get(model)
@@ -306,7 +306,7 @@ class Instance:
             held.late.append(call)
 
     def _offer(self, held: HeldModel, now: float) -> None:
-        """Let a model with waiting calls execute, as soon as an instance of it and the GPU are free."""
+        """Let a model with waiting requests execute, as soon as an instance of it and the GPU are free."""
         kind = held.kind
         if held.running >= kind.copies:
             return
@@ -329,7 +329,7 @@ class Instance:
             self._offer(held, now)
 
     def _execute(self, held: HeldModel, now: float) -> None:
-        """One batch: as many of the waiting calls as it takes."""
+        """One batch: as many of the waiting requests as it takes."""
         kind, queue = held.kind, held.queue
         if len(queue) == 1:
             batch = [queue.popleft()]
@@ -451,7 +451,7 @@ class Instance:
     # Evicting -------------------------------------------------------------------------------------------------------
 
     def _patience_over(self, _: None, __: float) -> None:
-        """No model was idle for a while: the least recently used one takes no new calls from now on."""
+        """No model was idle for a while: the least recently used one takes no new requests from now on."""
         self._patient = False
         if self._leaving or not (self._memory_line or self._disk_line):
             return
@@ -460,7 +460,7 @@ class Instance:
             oldest.state = ModelState.RETIRING
 
     def _unload(self, held: HeldModel, now: float) -> None:
-        """An idle model goes. Calls that came while it was retiring begin its load again."""
+        """An idle model is unloaded. Requests that came while it was retiring begin its load again."""
         held.state = ModelState.UNLOADING
         del self._used[held.model]
         self._leaving += 1

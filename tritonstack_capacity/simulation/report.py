@@ -1,4 +1,4 @@
-"""The answer of a simulation as JSON, the same bytes for the same scenario and seed, and in sentences."""
+"""The result of a simulation as JSON, the same bytes for the same scenario and seed, and in sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scenario: which models are called how often, on what, as ``tritonstack capacity simulate`` reads it from a file."""
+"""A scenario: models, rates of requests and instances, as ``tritonstack capacity simulate`` reads it from a file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ServiceTime(SettingsModel):
 
 
 class ModelGroup(SettingsModel):
-    """Models that are alike but for how often they are called."""
+    """Models that differ only in their rate of requests."""
 
     name: Name = Field(description="Models are called <name>-<number>, from 0; a single one is called <name>.")
     count: int = Field(default=1, ge=1, le=MOST_MODELS, description="How many models.")
@@ -118,7 +118,7 @@ class RatePoint(SettingsModel):
 
 
 class Arrivals(SettingsModel):
-    """When calls come: a curve, or a trace."""
+    """When requests come: a curve, or a trace."""
 
     duration_minutes: Annotated[float, Field(gt=0, le=LONGEST_MINUTES, allow_inf_nan=False)] | None = Field(
         default=None, description="How long requests come; needed with a curve."
@@ -167,7 +167,7 @@ class Instance(SettingsModel):
 
 
 class ColdStart(SettingsModel):
-    """From a call of a model that is not loaded to its first execution."""
+    """From a request of a model that is not loaded to its first execution."""
 
     download_mib_per_second: Annotated[float, Field(ge=SLOWEST, le=LARGEST, allow_inf_nan=False)] = Field(
         default=100.0, description="Download and unpacking of an archive; downloads do not slow each other."

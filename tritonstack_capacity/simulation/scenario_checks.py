@@ -41,7 +41,7 @@ def disk_for_models(instance: Instance) -> int | None:
 
 
 def check_scenario(scenario: Scenario, *, traced: bool, seconds: float | None) -> Iterator[Problem]:
-    """Contradictions. ``traced``: --trace was given; ``seconds``: how long calls come, None where it is not known."""
+    """Contradictions. ``traced``: --trace was given; ``seconds``: how long requests come, None where unknown."""
     yield from _check_instance(scenario.instance)
     yield from _check_models(scenario.models, instance=scenario.instance)
     if not traced:
@@ -140,7 +140,7 @@ def _check_fit(place: int, group: ModelGroup, *, instance: Instance) -> Iterator
 
 
 def _check_arrivals(arrivals: Arrivals) -> Iterator[Problem]:
-    """One source of calls, in order, with calls in it."""
+    """One source of requests, in order, with requests in it."""
     if bool(arrivals.curve) == (arrivals.trace is not None):
         found = "both a curve and a trace" if arrivals.curve else "neither a curve nor a trace"
         yield Problem(location=("arrivals",), found=found, allowed="one of curve and trace")

@@ -147,7 +147,7 @@ def fill_from_results(filled: Filled, folder: Path) -> None:
 
 
 def _cold_seconds(filled: Filled, folder: Path, place: int, number: int) -> list[float]:
-    """Seconds that each first call of one file took longer than a call of the loaded model under the lightest load.
+    """Seconds by which first requests of one file took longer than those of the loaded model under the least load.
 
     A file without any is noted.
     """

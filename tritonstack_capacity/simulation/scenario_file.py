@@ -71,7 +71,7 @@ def _kind(group: ModelGroup, scenario: Scenario) -> ModelKind:
 
 
 def drawn_calls(scenario: Scenario, models: ModelTable, *, seed: int) -> Trace:
-    """The calls of the scenario's curve."""
+    """The requests of the scenario's curve."""
     arrivals = scenario.arrivals
     if arrivals.duration_minutes is None:
         raise TypeError("a curve without a duration passed the checks")
@@ -117,7 +117,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedScenario:
-    """A scenario with its calls."""
+    """A scenario with its requests."""
 
     scenario: Scenario
     models: ModelTable  # with the popularity that a trace has, where there is one
@@ -127,9 +127,9 @@ class PreparedScenario:
 
 
 def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScenario:
-    """Read the scenario at ``path`` (YAML, of which JSON is a part), and draw or read its calls.
+    """Read the scenario at ``path`` (YAML, of which JSON is a part), and draw or read its requests.
 
-    Calls of ``trace``, a CSV file, are taken instead of the scenario's.
+    Requests of ``trace``, a CSV file, are taken instead of the scenario's.
 
     Raises:
         InputError: with every problem of the file, of the other files that it names, of its trace, and of the project's
@@ -178,7 +178,7 @@ def _unless_wrong(problems: list[Problem], read: Callable[[], Found]) -> Found |
 
 
 def _recorded(scenario: Scenario, folder: Path, *, trace: Path | None) -> Trace | None:
-    """The calls of ``trace``, else of the scenario's own; None where it has a curve, or models without end."""
+    """The requests of ``trace``, else of the scenario's own; None where it has a curve, or models without end."""
     own = scenario.arrivals.trace
     file = trace or (None if own is None or scenario.arrivals.curve else folder / own)
     if file is None or sum(group.count for group in scenario.models) > MOST_MODELS:

@@ -1,4 +1,4 @@
-"""The calls of a simulation: when, and of which model; drawn from rates, or read from a CSV file."""
+"""The requests of a simulation: when, and of which model; drawn from rates, or read from a CSV file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ModelKind:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelTable:
-    """Models by number. ``popularity`` is each one's share of the calls (sum 1)."""
+    """Models by number. ``popularity`` is each one's share of the requests (sum 1)."""
 
     kinds: tuple[ModelKind, ...]
     kind_of: Integers
@@ -71,7 +71,7 @@ class ModelTable:
         return found
 
     def called(self, calls: Integers) -> ModelTable:
-        """The same models, called so many times each."""
+        """The same models, with so many requests each."""
         counts = calls.astype(np.float64)
         return replace(self, popularity=counts / counts.sum())
 
@@ -86,7 +86,7 @@ def model_names(groups: tuple[ModelGroup, ...]) -> tuple[str, ...]:
 
 
 def popularity_of(groups: tuple[ModelGroup, ...]) -> Floats:
-    """Each model's share of the calls: the group's share, in it by Zipf's law."""
+    """Each model's share of the requests: the group's share, in it by Zipf's law."""
     parts = []
     for group in groups:
         weights = np.arange(1, group.count + 1, dtype=np.float64) ** -group.zipf
@@ -101,24 +101,24 @@ MINUTE = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """Calls in the order of time."""
+    """Requests in the order of time."""
 
     times: Floats  # seconds from the beginning, not falling
     models: Integers  # numbers of models
-    seconds: float  # how long calls come: at least until the last one
+    seconds: float  # how long requests come: at least until the last one
 
     def __len__(self) -> int:
-        """How many calls."""
+        """How many requests."""
         return len(self.times)
 
     def only(self, chosen: Integers) -> Trace:
-        """The calls of the models whose number is at True in ``chosen``."""
+        """The requests of the models whose number is at True in ``chosen``."""
         kept = chosen[self.models].astype(bool)
         return Trace(times=self.times[kept], models=self.models[kept], seconds=self.seconds)
 
 
 def expected_calls(curve: tuple[RatePoint, ...], *, seconds: float) -> float:
-    """The number of calls of a curve, on average."""
+    """The number of requests of a curve, on average."""
     _, sums = _cumulative(curve, seconds=seconds)
     return float(sums[-1])
 
@@ -126,7 +126,7 @@ def expected_calls(curve: tuple[RatePoint, ...], *, seconds: float) -> float:
 def trace_of_curve(
     curve: tuple[RatePoint, ...], *, seconds: float, poisson: bool, popularity: Floats, random: np.random.Generator
 ) -> Trace:
-    """Calls at the rates of ``curve``, of models by ``popularity``.
+    """Requests at the rates of ``curve``, of models by ``popularity``.
 
     Poisson: the number is Poisson-distributed, and the moments are independent of each other with the curve as their
     density, which is the same as a Poisson process with that rate (Ross, Introduction to Probability Models, ch. 5).
@@ -149,7 +149,7 @@ def draw_models(count: int, *, popularity: Floats, random: np.random.Generator) 
 
 
 def _cumulative(curve: tuple[RatePoint, ...], *, seconds: float) -> tuple[Floats, Floats]:
-    """Where the rate changes, and the calls until there."""
+    """Where the rate changes, and the requests until there."""
     starts = [point for point in curve if point.minute * MINUTE < seconds]
     edges = np.array([point.minute * MINUTE for point in starts] + [seconds])
     rates = np.array([point.per_minute / MINUTE for point in starts])
@@ -157,7 +157,7 @@ def _cumulative(curve: tuple[RatePoint, ...], *, seconds: float) -> tuple[Floats
 
 
 def _invert(marks: Floats, *, edges: Floats, sums: Floats) -> Floats:
-    """Where so many calls have come, though no calls come for a while: a mark belongs to the interval that rises."""
+    """Where so many requests have come; in a pause without requests, the mark belongs to the interval that rises."""
     place = np.clip(np.searchsorted(sums, marks, side="right") - 1, 0, len(edges) - 2)
     width = sums[place + 1] - sums[place]
     share = np.where(width > 0, (marks - sums[place]) / np.where(width > 0, width, 1.0), 0.0)
@@ -174,11 +174,11 @@ NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def read_trace(file: Path, *, names: Sequence[str]) -> Trace:
-    """The calls in ``file``, of the models called ``names``.
+    """The requests in ``file``, of the models called ``names``.
 
     Raises:
         InputError: unreadable, not the two columns, a time that is no number, earlier than the one before or too late,
-            an unknown model, no call, too many. Of many such lines the first are listed, and how many more there
+            an unknown model, no request, too many. Of many such lines the first are listed, and how many more there
             are.
     """
     allowed = "comma-separated values in UTF-8, as they are or packed by gzip"

@@ -110,7 +110,7 @@ class CapacityRow:
 
     @property
     def cost_per_million(self) -> Decimal | None:
-        """Of a million invocations at this load, USD: an hour's cost by an hour's calls."""
+        """Of a million invocations at this load, USD: an hour's cost by an hour's requests."""
         cost = self.cost_per_hour
         return None if cost is None else cost * MILLION / (self.load * MINUTES_IN_AN_HOUR)
 
@@ -173,7 +173,7 @@ def capacity_row(measurement: Measurement, *, demand: Demand, price: InstancePri
 
 
 def instances_for(load: Decimal, *, rate: Decimal) -> int:
-    """The least whole number of instances of ``rate`` invocations a minute that answer ``load``; at least one."""
+    """The least whole number of instances of ``rate`` invocations a minute that serve ``load``; at least one."""
     return max(1, int((load / rate).to_integral_value(ROUND_CEILING)))
 
 

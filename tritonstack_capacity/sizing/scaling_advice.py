@@ -43,7 +43,7 @@ class ScalingAdvice:
 
     @property
     def requests_per_second(self) -> Decimal:
-        """What one instance answered in a second, with the digits that give the settings the same target."""
+        """Requests a second of one instance, with the digits that give the settings the same target."""
         return by_the_second(self.row.measurement.invocations_per_minute)
 
     @property

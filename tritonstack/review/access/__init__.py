@@ -1,1 +1,1 @@
-"""Who gets which access by a change: permissions of principals, resource policies, what is opened to the outside."""
+"""Access that a change gives or takes: permissions of principals, resource policies, what is opened to the outside."""

@@ -32,7 +32,7 @@ def opening_changes(
 ) -> tuple[OpeningEntry, ...]:
     """What an environment opens or closes. Sorted.
 
-    Rules of security groups are compared by the traffic that they allow, wherever they stand. What closes (encryption,
+    Rules of security groups are compared by the traffic that they allow, wherever they are. What closes (encryption,
     a VPC, network isolation, a public access block) is reported where its resource is on both sides. ``permissions``:
     what ``permission_changes`` returns of them.
     """

@@ -43,7 +43,7 @@ ANYTHING = Element(text="*", shown="*")
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Source:
-    """Where a grant stands: logical id and construct path of the resource, and ``PolicyDocument.Statement[Read]``."""
+    """Location of a grant: logical id and construct path of the resource, and ``PolicyDocument.Statement[Read]``."""
 
     logical_id: str
     path: str
@@ -59,7 +59,7 @@ class Grant:
     action: Element  # in lower case
     resource: Element  # what the action is allowed on
     conditions: Conditions  # tests that a request must pass
-    source: Source = field(compare=False)  # where it stands; not compared
+    source: Source = field(compare=False)  # where it is; not compared
 
     @property
     def same_but_conditions(self) -> tuple[object, ...]:
@@ -236,7 +236,7 @@ class _Collector:
         return list(grants_of(policy.properties.get("PolicyDocument"), values=self._values, source=place))
 
     def _policy(self, policy: Resource) -> None:
-        """A policy at the identities that it names; one that nothing is attached to stands for itself."""
+        """A policy at the identities that it names; an unattached one by itself."""
         attached = [
             self._named_by(value, type_)
             for type_, name in PRINCIPALS.items()

@@ -96,7 +96,7 @@ def _rejected(word: MatchGroup) -> Iterator[str]:
     yield from (f"{head}: {text(each)}" for each in word.first)
     if word.rest:
         rest = "".join(f"\n  - {text(each)}" for each in word.rest)
-        # An item that begins with the tag is HTML up to the empty line; behind words it would stand in a paragraph.
+        # An item that begins with the tag is HTML up to the empty line; behind words it would be in a paragraph.
         named = f"<code>{escape(' '.join(word.policy.split()))}</code> {escape(' '.join(word.environment.split()))}"
         yield f"- <details><summary>{named}: {len(word.rest)} more</summary>\n{rest}\n\n  </details>\n"
 

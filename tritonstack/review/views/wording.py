@@ -115,7 +115,7 @@ def resource_counts(environment: EnvironmentEntry) -> str:
 
 
 def hurt_lines(environment: EnvironmentEntry) -> Iterator[tuple[Effect, tuple[ResourceEntry, ...], str]]:
-    """Effect, resources and reason of what can hurt: resources without a reason stand together."""
+    """Effect, resources and reason of what can hurt: resources without a reason are listed together."""
     for effect, group in resource_groups(environment):
         if effect in HURT:
             plain = tuple(each for each in group if not each.sentences)
@@ -274,7 +274,7 @@ def _row_cells(row: CostRowEntry) -> tuple[str, ...]:
 
 
 def _usd(amount: AmountEntry | None) -> str:
-    """Without the unit, which stands in the table's corner."""
+    """Without the unit, which is in the table's corner."""
     return "nothing" if amount is None else amount.text.replace(" USD/hour", "")
 
 
