@@ -5,7 +5,7 @@ from __future__ import annotations
 from scripts.documentation.markdown import code, head, table
 from tritonstack.catalogue import TritonRelease, Vulnerability, load_catalogue, model_formats
 
-TEXT = """What an endpoint's `release` decides. A dash is what no source says for certain; every source stands in
+TEXT = """What an endpoint's `release` decides. A dash is what no source states for certain; every source is in
 `tritonstack/catalogue/data/`. A release without an image of AWS's needs one of your own (`image`), and so does one
 that is not in this table: it runs with the Python, backends and CUDA of the release before it, and `tritonstack lint`
 and the synthesis warn. "ONNX operator set" is the newest that its ONNX Runtime reads, "PyTorch" and "DALI" are what
@@ -23,7 +23,7 @@ Take one of them where you have seen it start on your instance type.
 SageMaker SDK, and ends with 1 where a package has what the catalogue has not, or otherwise.
 """
 FIXES = """The first release that has each fix. A release has all those below whose fix is newer. Whether an attacker
-can reach one depends on who may call the endpoint and whose models it serves: SageMaker lets nobody else to the
+can reach one depends on who may invoke the endpoint and whose models it serves: SageMaker lets no other request to the
 container's port. That AWS put no fix under an older tag is UNVERIFIED.
 `tritonstack lint --environment` warns of them, `tritonstack review --fail-on vulnerable-release` stops what adds some.
 """

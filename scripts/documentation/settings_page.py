@@ -54,7 +54,7 @@ def settings_page() -> str:
         source="the settings' types",
         text="A field without a default must be there. What no field alone can tell is checked too, before anything is "
         "synthesised: whether AWS has the image in the region, the type enough GPUs, a rollout enough instances. "
-        "Every problem is told at once, with field, found, allowed and what to do. "
+        "Every problem is reported at once, with field, found, allowed and what to do. "
         "Editors complete the files by `schemas/environment.schema.json`.\n",
     )
 

@@ -66,7 +66,7 @@ def test_the_adapter_follows_from_the_input(tmp_path: Path, tensor: str, option:
         (["x:BYTES:N,1", "z:FP32:N,1"], {"text": "x"}, "the model needs z too"),
         (["x:INT32:N,6"], {"text": "x"}, "none, and x is INT32"),
         (["x:BYTES:N,1"], {"text": "x", "image": "x"}, "one adapter"),
-        (["x:BYTES:N,1"], {"tokenizer": Path("t.json")}, "--text INPUT beside it"),
+        (["x:BYTES:N,1"], {"tokenizer": Path("t.json")}, "--text INPUT with it"),
     ],
 )
 def test_what_no_adapter_can_fill_is_refused(

@@ -56,9 +56,7 @@ def test_what_cannot_be_proved_here_says_so_and_names_the_way_to_onnx(tmp_path: 
     addition = _addition(Path(shutil.copy(FIXTURES / "forest.json", tmp_path / "loan.json")), tmp_path)
     added = write_folder(addition, places=places_in(tmp_path), target=None, report=lambda _: None)
     assert added.recorded is None
-    assert "the proof is skipped, for nothing here answers it: the local Triton has no backend fil" in str(
-        added.failure
-    )
+    assert "the proof is skipped, for no server here runs it: the local Triton has no backend fil" in str(added.failure)
     assert added.remedy.startswith("write ")
     assert "onnxmltools.convert_xgboost(" in added.remedy
     assert added.remedy.endswith(" && tritonstack add loan.onnx --name loan-onnx")

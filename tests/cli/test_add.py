@@ -170,7 +170,7 @@ def test_a_forest_is_written_and_how_it_can_be_proved_is_said(project: Path) -> 
     done = run("add", "loan.txt")
     assert done.return_value == 1
     assert "loan/config.pbtxt    input__0 FP32 [4] → output__0 FP32 [1], up to 1024 rows a request" in done.stdout
-    assert "the proof is skipped, for nothing here answers it: the local Triton has no backend fil" in done.stderr
+    assert "the proof is skipped, for no server here runs it: the local Triton has no backend fil" in done.stderr
     assert "onnxmltools.convert_lightgbm(" in done.stderr
     assert models_line(project) == "models: [double]"
 

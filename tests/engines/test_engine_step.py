@@ -103,7 +103,7 @@ ADVICE = ["builds.engine_builder", "release with an older CUDA"]
         ({"driver": "580.82.07", "supports": ""}, "minor version compatibility"),
         (OLD, ["470.256.02 supports CUDA 11.4", "has CUDA 12.6.1", "driver 525 or newer", *ADVICE]),
         ({"cuda": "13.0.1"}, ["560.35.03 supports CUDA 12.6", "CUDA 13.0.1", "driver 580", *ADVICE]),
-        ({**OLD, "supports": ""}, ["in a version that it does not tell"]),
+        ({**OLD, "supports": ""}, ["in a version that it does not print"]),
     ],
 )
 def test_a_driver_runs_the_images_cuda_or_is_refused_with_what_is_needed_and_what_to_do(

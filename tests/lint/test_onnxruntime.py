@@ -65,7 +65,7 @@ def _accelerator(name: str, key: str = "", value: str = "", *, kind: str = "gpu"
         (
             CPU + _parameter("execution_mode", "1") + _parameter("enable_mem_pattern", "true"),
             "onnxruntime-ignored",
-            "enable_mem_pattern 1 beside execution_mode 1",
+            "enable_mem_pattern 1 together with execution_mode 1",
         ),
     ],
 )

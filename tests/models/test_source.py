@@ -113,7 +113,7 @@ def test_an_environment_names_every_problem_and_an_archive_that_comes_twice(fold
     with pytest.raises(InputError) as caught:
         resolved_models(environment, folder.parent, file=Path("dev.yaml"))
     found = {problem.field: problem.found for problem in caught.value.problems}
-    assert found["endpoints[0].models[1]"] == "double-plain, which brings double-plain a second time beside double"
+    assert found["endpoints[0].models[1]"] == "double-plain, which brings double-plain a second time next to double"
     assert found["endpoints[1].models[0]"].startswith("gone")
 
 

@@ -49,7 +49,7 @@ def test_weights_elsewhere_or_missing_are_refused(tmp_path: Path, name: str) -> 
     (tmp_path / "w.bin").write_bytes(b"weights")
     (tmp_path / "version").mkdir()
     (tmp_path / "version/model.onnx").write_bytes(_with_weights_in(name))
-    with pytest.raises(WorkFailedError, match="which is no file beside the graph"):
+    with pytest.raises(WorkFailedError, match="which is no file next to the graph"):
         parts_of_graph(tmp_path / "version/model.onnx")
 
 

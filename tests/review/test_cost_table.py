@@ -123,9 +123,9 @@ def test_all_rows_stand_above_their_sums() -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"Nat": resource("AWS::EC2::NatGateway")}, ["cost beside endpoints 0.0014 → 0.0464 USD/hour"]),
+        ({"Nat": resource("AWS::EC2::NatGateway")}, ["cost besides endpoints 0.0014 → 0.0464 USD/hour"]),
         ({"Alarm": resource("AWS::CloudWatch::Alarm", METRIC)}, []),
-        ({"Other": resource("AWS::RDS::DBInstance")}, ["cost beside endpoints 0.0014 USD/hour → at least 0.0014"]),
+        ({"Other": resource("AWS::RDS::DBInstance")}, ["cost besides endpoints 0.0014 USD/hour → at least 0.0014"]),
         ({"Bucket": resource("AWS::S3::Bucket")}, []),
     ],
 )

@@ -167,7 +167,7 @@ def _wrong_weights(path: Path, needed: Mapping[str, int]) -> Iterator[Problem]:
         if parts.is_absolute() or ".." in parts.parts or "\\" in name:
             advice = "save it again: onnx.save_model(…, save_as_external_data=True, location='weights.bin')"
             found = f"weights in {name!r}, outside the graph's folder"
-            yield Problem(file=str(path), found=found, allowed="files beside the graph", advice=advice)
+            yield Problem(file=str(path), found=found, allowed="files next to the graph", advice=advice)
         elif reason := unfit(path.parent / name, path.parent):
             yield unfit_problem(path.parent / name, path.parent, reason)
         elif wrong := wrong_weights(path, name, size, root=path.parent):

@@ -98,7 +98,7 @@ def _recorded(
     remedy = f"fix the files there, then record it: tritonstack build {addition.name} --record-sample"
     if not errors and (lacking := skipped_proof(read_config(model.config).backend for model in addition.models)):
         refused = [f"\n{InputError(of_endpoint)}"] if (of_endpoint := _errors(findings)) else []
-        proof = f"  found:   the proof is skipped, for nothing here answers it: {lacking}"
+        proof = f"  found:   the proof is skipped, for no server here runs it: {lacking}"
         failure = WorkFailedError("".join([proof, *refused]))
         remedy = f"write {shown(folder / ANSWER)}, in KServe's JSON form, by what made the model"
         if addition.otherwise:

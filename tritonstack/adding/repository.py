@@ -125,7 +125,7 @@ def _missing_steps(view: RepositoryView) -> Iterator[Problem]:
             if name not in view.models:
                 found = f"step {name}, which is not in the repository"
                 place = f"line {step.line_of('model_name')}"
-                allowed = f"models beside it: {', '.join(sorted(view.models))}"
+                allowed = f"models next to it: {', '.join(sorted(view.models))}"
                 yield Problem(file=str(model.file), field=place, found=found, allowed=allowed)
 
 

@@ -118,7 +118,7 @@ def with_adapter(addition: Addition, options: AddOptions) -> Addition:
     Raises :class:`InputError` where the model has no input that an adapter can fill, or others beside it.
     """
     if options.text is None and options.tokenizer is not None:
-        raise _refused("--tokenizer", "no --text", "--text INPUT beside it")
+        raise _refused("--tokenizer", "no --text", "--text INPUT with it")
     if options.image is None and options.text is None:
         return addition
     if options.image is not None and options.text is not None:

@@ -83,8 +83,8 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
     """
     configs = {path.name: read_config((path / CONFIG).read_text()) for path in model_directories(repository)}
     if skipped := skipped_proof(config.backend for config in configs.values()):
-        allowed = f"backends that the local Triton has or stands in for: {', '.join(sorted(KIND_BACKENDS.values()))}"
-        raise InputError([Problem(field=model, found=f"nothing here answers it: {skipped}", allowed=allowed)])
+        allowed = f"backends of the local Triton, stand-ins included: {', '.join(sorted(KIND_BACKENDS.values()))}"
+        raise InputError([Problem(field=model, found=f"no server here for it: {skipped}", allowed=allowed)])
     directories = {name: repository / name for name in configs}
     needs = {config.backend for config in configs.values()}
     needs |= (

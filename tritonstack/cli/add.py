@@ -29,9 +29,7 @@ from tritonstack.paths import environment_file
 @click.option("--name", help="Name of the model folder. [default: made of the file's name]")
 @environment_option("Name of the environment that shall serve it.")
 @click.option("--endpoint", help="Endpoint that shall serve it. [default: the only multi-model endpoint]")
-@click.option(
-    "--variant", help="Name of a second production variant that serves it beside a single-model endpoint's model."
-)
+@click.option("--variant", help="Name of a second production variant of a single-model endpoint, which serves it.")
 @click.option(
     "--input", "inputs", multiple=True, metavar="TENSOR", help=f"Input that the file does not state: {TENSOR_FORM}."
 )

@@ -61,7 +61,7 @@ def lint_command(
         raise click.UsageError("--json or --annotations, not both")
     if environment and (release or instance_type):
         allowed = "an environment, or a release and an instance type: its endpoints have theirs"
-        raise InputError([Problem(field="--environment", found="beside --release or --instance-type", allowed=allowed)])
+        raise InputError([Problem(field="--environment", found="with --release or --instance-type", allowed=allowed)])
     together: list[Finding] = []
     if environment:
         served, together = _served_by(environment, folders)

@@ -74,7 +74,7 @@ class ClientFiles:
         wanted = list(names)
         missing = [name for name in wanted if name not in files]
         if missing:
-            raise ClientFileError(f"no client file {', '.join(missing)} was published beside the model's manifest")
+            raise ClientFileError(f"no client file {', '.join(missing)} was published next to the model's manifest")
         return {name: self.path(files[name]) for name in wanted}
 
     def path(self, file: ClientFile) -> Path:

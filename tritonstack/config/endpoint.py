@@ -112,7 +112,7 @@ class EndpointSettings(SettingsModel):
         "takes two or more, and two unless set.",
     )
     models: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = Field(
-        description="What the endpoint serves: folders under model_repos/, each of which stands for all its archives, "
+        description="What the endpoint serves: folders under model_repos/, each of which means all its archives, "
         "or single archives of theirs; exactly one archive in single-model mode. Left out where `variants` name them."
     )
     model_cache: Literal["enabled", "disabled"] | None = Field(
@@ -149,7 +149,7 @@ class EndpointSettings(SettingsModel):
         "its policy, which `tritonstack preflight --role-policy` prints. null: the stack makes one.",
     )
     additional_backends: Annotated[tuple[str, ...], Field(strict=False)] = Field(
-        default=(), description="Triton backends that the image or the archives bring beside those of the release."
+        default=(), description="Triton backends that the image or the archives add to those of the release."
     )
     accept_unlisted_instance_type: bool = Field(
         default=False,

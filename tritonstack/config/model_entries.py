@@ -69,7 +69,7 @@ def endpoint_for_models(
     elif name in known:
         found = f"endpoint {name} {'with two variants' if known[name].variants else f'in {known[name].mode} mode'}"
         if not as_variant and not known[name].variants:
-            allowed += ", or --variant NAME: a second production variant beside its model"
+            allowed += ", or --variant NAME: a second production variant in addition to its model"
     else:
         found = f"no endpoint {name}"
     raise InputError([Problem(file=str(file), field="endpoints", found=found, allowed=allowed)])

@@ -158,7 +158,7 @@ def check_network(*, environment: Environment, network: NetworkSettings, site: S
         yield Problem(
             location=("network", "join"),
             found="nothing, and both imported and created",
-            allowed="created or imported: the one that containers and builds join; the other stays beside it",
+            allowed="created or imported: the one that containers and builds join; the other stays, too",
             advice="Take the other away in a later deployment.",
         )
     if network.makes_endpoints and site.region is not None and partition(site.region) == "aws-cn":
@@ -254,4 +254,4 @@ def _check_recommender(network: NetworkSettings) -> Iterator[Problem]:
 def _check_builds(builds: BuildSettings) -> Iterator[Problem]:
     if builds.network is not None and builds.outside_network:
         place = ("builds", "outside_network")
-        yield Problem(location=place, found="true beside builds.network", allowed="one of the two")
+        yield Problem(location=place, found="true together with builds.network", allowed="one of the two")

@@ -150,7 +150,7 @@ def check_rollout(*, endpoint: EndpointSettings, location: Location) -> Iterator
             found="false on a multi-model endpoint",
             allowed="true: AWS's feature matrix lists no guardrails for multi-model endpoints, other pages do not"
             " exclude them",
-            advice="Try it on an endpoint that nobody depends on, then set it; or remove rollout.",
+            advice="Try it on an endpoint without clients, then set it; or remove rollout.",
         )
     if rollout.kind == "all-at-once":
         wrong = list(_check_all_at_once(rollout=rollout, location=place))

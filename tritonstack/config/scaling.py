@@ -175,7 +175,7 @@ def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Problem]
     if given is not None and measured is not None:
         yield Problem(
             location=(*location, "requests_per_second"),
-            found=f"{measured:g} beside invocations_per_instance: {given:g}",
+            found=f"{measured:g} together with invocations_per_instance: {given:g}",
             allowed="one of the two, for they are the same target",
             advice=f"{measured:g} x {SECONDS_IN_A_MINUTE} x {scaling.factor:g} would be "
             f"{scaling.invocations_target:g} requests a minute.",

@@ -76,7 +76,7 @@ def check_variants(*, endpoint: EndpointSettings, location: Location) -> Iterato
     if endpoint.models != served:
         yield Problem(
             location=(*location, "models"),
-            found=f"{', '.join(endpoint.models)} beside variants of {', '.join(served)}",
+            found=f"{', '.join(endpoint.models)} together with variants of {', '.join(served)}",
             allowed="nothing: variants name the models",
             advice="Remove `models`.",
         )

@@ -334,7 +334,7 @@ def validate(document: YamlDocument, model: type[Model], *, value: object = ...)
         Problem(
             location=location,
             found=f"{location[-1]} again in line {later}",
-            allowed=f"each key once in a mapping (it stands in line {first})",
+            allowed=f"each key once in a mapping (it is in line {first})",
             advice="Remove one of the two.",
         )
         for location, first, later in document.repeated
@@ -453,7 +453,7 @@ def _advice(error: ErrorDetails) -> str:
     if error["type"] == "string_pattern_mismatch" and "OOM" in error["input"]:
         return "Triton responds 507 to an error text with OOM in it, and SageMaker evicts models: keep it out of names."
     if error["input"] is None and error["type"] != "missing":
-        return "Write a value: null stands for none, which this field does not take."
+        return "Write a value: null means none, which this field does not take."
     return "" if isinstance(error["input"], dict | list) else _ADVICE.get(error["type"], "")
 
 

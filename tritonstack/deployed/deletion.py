@@ -54,7 +54,7 @@ def _why_kept(left: LeftStack, staying: Sequence[DeployedStack], *, archives: bo
     """Why a stack cannot be deleted while the others stay; empty where it can."""
     stack = left.stack
     if stack.in_progress and stack.status != "DELETE_IN_PROGRESS":
-        return f"it is {stack.status}: somebody is deploying it; wait until that has ended"
+        return f"it is {stack.status}: a deployment is running; wait until it has ended"
     if stack.protected:
         return (
             "its termination protection is on: aws cloudformation update-termination-protection "

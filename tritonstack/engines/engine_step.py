@@ -194,7 +194,7 @@ def check_driver(job: dict[str, Any], driver: str) -> dict[str, Any]:
         why = f"and without NVIDIA's entrypoint ({' or '.join(ENTRYPOINTS)}) nothing sets up forward compatibility"
     raise StepError(
         MACHINE,
-        f"this machine's driver {driver} supports CUDA {supported or 'in a version that it does not tell'}; the image"
+        f"this machine's driver {driver} supports CUDA {supported or 'in a version that it does not print'}; the image"
         f" of Triton {job['release']} has CUDA {image}, which needs driver {least} or newer, {why}. Build on the other"
         " service (builds.engine_builder) or on a newer GPU family, or take a release with an older CUDA.",
     )

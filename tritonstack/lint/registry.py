@@ -156,8 +156,8 @@ class FindingEntry(BaseModel):
     title: str = Field(description="What the rule asks for or forbids.")
     level: Level = Field(description="error: refused, or served otherwise than meant; warning: it works, not as meant.")
     category: Category = Field(description="Who would refuse it: a part of Triton, SageMaker, or this project alone.")
-    found: str = Field(description="What stands there.")
-    allowed: str = Field(description="What may stand there.")
+    found: str = Field(description="What is there.")
+    allowed: str = Field(description="What may be there.")
     advice: str = Field(description="What to do, where that does not follow; may be empty.")
 
 

@@ -109,7 +109,7 @@ def lock_digests(source: ArchiveSource) -> dict[str, str]:
             file=str(source.folder / RECIPE),
             field="exports",
             found=f"environment: {path.stem}, and there is no lock file {path}",
-            allowed="an environment with a lock file in requirements/, beside the folder of the models",
+            allowed="an environment with a lock file in requirements/, next to the folder of the models",
         )
         for path in files
         if not path.is_file()

@@ -133,7 +133,7 @@ class Manifest(ClosedModel):
     name: str = Field(description="The model's name, as environments and clients use it.")
     digest: str = Field(description="Of the inputs; part of the archive's name.")
     description: str = Field(description="One sentence: what the model returns.")
-    dependency: Dependency = Field(description="What the archive depends on beside its inputs: none, python, engine.")
+    dependency: Dependency = Field(description="What the archive depends on besides its inputs: none, python, engine.")
     folder: str = Field("", description="The model folder that it was built from.")
     overlay: str | None = Field(None, description="The variant of the folder that it is.")
     copy_number: int | None = Field(None, description="Which copy of the folder's model it is.")
@@ -149,7 +149,7 @@ class Manifest(ClosedModel):
     plan: bool | None = Field(
         None,
         description="Of an archive that needs a TensorRT engine: whether it holds the plan. false: it holds the ONNX "
-        "graph that a plan is built from, in the plan's place with a mark or beside it, and only the local Triton "
+        "graph that a plan is built from, in the plan's place with a mark or next to it, and only the local Triton "
         "serves it. null: it needs none.",
     )
     engines: dict[str, EngineEntry] = Field(

@@ -77,7 +77,7 @@ class Proof(ClosedModel):
     largest_batch: int | None = Field(
         None,
         ge=1,
-        description="The largest batch that the exports are proved with, beside 1; null: the model's max_batch_size. "
+        description="The largest batch that the exports are proved with, besides 1; null: the model's max_batch_size. "
         "For a large model the proof takes most of a build's time, and memory with its batch; a build prints both.",
     )
 
@@ -142,7 +142,7 @@ class Export(ClosedModel):
         "the digest.",
     )
     options: dict[str, Any] = Field(
-        default_factory=dict, description="What the script alone is told: splits, thresholds. Part of the digest."
+        default_factory=dict, description="Options of the script alone: splits, thresholds. Part of the digest."
     )
     graph: Graph | None = Field(None, description="What the ONNX graph that the script exports must be; null: none.")
 
@@ -171,7 +171,7 @@ KIND_BACKENDS: Mapping[Kind, str] = {
     "dali": "dali",
     "tensorflow": "tensorflow",
 }
-"""Kind → its backend, of those that the local Triton has or stands in for; ``other`` is any other backend."""
+"""Kind → its backend, of those that the local Triton has or has a stand-in for; ``other`` is any other backend."""
 
 
 class Overlay(ClosedModel):
@@ -202,7 +202,7 @@ MOST_COPIES = 1000
 class UsedFolder(ClosedModel):
     """Models taken from another model folder, as it builds them."""
 
-    folder: Name = Field(description="A folder beside this one; its digest is part of this one's.")
+    folder: Name = Field(description="A folder next to this one; its digest is part of this one's.")
     models: tuple[str, ...] = Field(min_length=1, description="Which of its Triton models are put into this archive.")
 
 
@@ -230,7 +230,7 @@ class Recipe(ClosedModel):
     )
     dependency: Dependency = Field(
         "none",
-        description="What the archive's bytes depend on beside this folder: none; the release's Python (python); or "
+        description="What the archive's bytes depend on besides this folder: none; the release's Python (python); or "
         "release and GPU (engine).",
     )
     source: Source | None = Field(
@@ -268,7 +268,7 @@ class Recipe(ClosedModel):
     answers: Answers = Field(default_factory=Answers, description="What a client may turn the response into.")
     client_files: tuple[InsidePath, ...] = Field(
         (),
-        description="What a client needs beside the manifest: a tokenizer, labels. Of the folder, or made by an "
+        description="What a client needs besides the manifest: a tokenizer, labels. Of the folder, or made by an "
         "export; not part of the archive.",
     )
 

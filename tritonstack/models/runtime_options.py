@@ -40,8 +40,8 @@ class Engine(ClosedModel):
 
     precision: Precision = Field(
         "fp16",
-        description="The precision that the builder may use beside FP32 (int8: FP16, too); graph: exactly the types of "
-        "the ONNX graph (strong typing). From TensorRT 11 on precision is the graph's own: fp16, bf16 and int8 are "
+        description="The precision that the builder may use besides FP32 (int8: FP16, too); graph: exactly the types "
+        "of the ONNX graph (strong typing). From TensorRT 11 on precision is the graph's own: fp16, bf16 and int8 are "
         "refused there, and INT8 is graph with a graph of QuantizeLinear and DequantizeLinear nodes.",
     )
     calibration_cache: InsidePath | None = Field(

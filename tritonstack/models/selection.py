@@ -78,7 +78,7 @@ def resolved_models(
                 found[entry] = sources_of(entry, repositories, choice, file=str(file), field=field)
             for source in found.get(entry, ()):
                 if given.setdefault(source.name, entry) != entry:
-                    said = f"{entry}, which brings {source.name} a second time beside {given[source.name]}"
+                    said = f"{entry}, which brings {source.name} a second time next to {given[source.name]}"
                     problems.append(Problem(file=str(file), field=field, found=said, allowed="each archive once"))
     if problems:
         raise InputError(with_lines(problems, file))

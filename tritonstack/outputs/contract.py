@@ -182,7 +182,7 @@ SCHEMA_ID = f"urn:tritonstack:outputs:{CONTRACT}"
 
 class _StackEntry(TypedDict):
     stack: Annotated[str, Field(description="The stack's name in CloudFormation.")]
-    parameter: Annotated[str, Field(description="The SSM parameter that holds what the stack tells.")]
+    parameter: Annotated[str, Field(description="The SSM parameter that holds the stack's outputs.")]
 
 
 class Artifacts(_StackEntry, ArtifactsFields):

@@ -60,7 +60,7 @@ def parts_of_graph(path: Path) -> dict[str, Path]:
     for name in external_files(path):
         pure = PurePosixPath(name)
         if not name or pure.is_absolute() or ".." in pure.parts or not is_fit_file(path.parent / pure, path.parent):
-            raise WorkFailedError(f"{path}: weights in {name!r}, which is no file beside the graph")
+            raise WorkFailedError(f"{path}: weights in {name!r}, which is no file next to the graph")
         found[str(pure)] = path.parent / pure
     return found
 

@@ -18,8 +18,8 @@ from tritonstack.review.snapshot import EnvironmentSnapshot, Resource
 from tritonstack.review.traffic import Count, SnapshotEndpoint, endpoints_of
 
 LIST_PRICES = (
-    "On-demand list prices, beside instances as public documents quote them; without what is billed by use (requests, "
-    "data, storage, builds), free allowances and taxes (docs/prices.md)."
+    "On-demand list prices; those of other resources than instances are from public documents. Without what is billed "
+    "by use (requests, data, storage, builds), free allowances and taxes (docs/prices.md)."
 )
 _TARGET_TRACKING_ALARMS = 2
 """AlarmHigh and AlarmLow, which Application Auto Scaling makes for each target tracking policy and CloudWatch bills."""
@@ -149,7 +149,7 @@ def _sentences(name: str, old: CostLine | None, new: CostLine | None, traffic: T
         both = old.most + new.most
         yield f"While {name} is updated both fleets {run}: at most {both.text}."
     elif traffic.update == Update.ROLLING:  # it adds one batch at a time: no figure
-        yield f"While {name} is updated one more batch of instances runs beside the fleet."
+        yield f"While {name} is updated one more batch of instances runs in addition to the fleet."
 
 
 def _endpoint(endpoint: SnapshotEndpoint, book: PriceBook) -> CostLine:

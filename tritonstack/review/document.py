@@ -185,7 +185,7 @@ class ModelEntry(_ReviewModel):
     """A model of an endpoint."""
 
     kind: str = Field(
-        description="added, added beside another endpoint's of the same name, removed, rebuilt, rolled back, moved to "
+        description="added, added next to another endpoint's of the same name, removed, rebuilt, rolled back, moved to "
         "another platform."
     )
     stack: str = Field(description="Its stack's name in the environment.")
@@ -242,7 +242,7 @@ class CostRowEntry(_ReviewModel):
 class CostTableEntry(_ReviewModel):
     """What all of an environment costs."""
 
-    rows: tuple[CostRowEntry, ...] = Field(description="Endpoints, then what stands beside them.")
+    rows: tuple[CostRowEntry, ...] = Field(description="Endpoints, then other resources.")
     idle_before: AmountEntry = Field(description="The sum of the rows, without what is billed by use.")
     idle_after: AmountEntry = Field(description="Likewise after the change.")
     most_before: AmountEntry = Field(description="The sum of the rows at the most instances.")

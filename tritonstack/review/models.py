@@ -161,7 +161,7 @@ class ModelKind(StrEnum):
     """What happens to a model."""
 
     ADDED = "added"
-    ADDED_BESIDE = "added beside another endpoint's of the same name"
+    ADDED_BESIDE = "added next to another endpoint's of the same name"
     """Clients that name the model alone know no longer which endpoint is meant."""
     REMOVED = "removed"
     REBUILT = "rebuilt"

@@ -16,7 +16,7 @@ from tritonstack.review.models import ModelKind
 from tritonstack.review.snapshot import PIPELINE
 
 LEAST_BESIDE = Decimal("0.01")
-"""USD an hour: a smaller change of the cost beside endpoints is in no verdict; an alarm costs a hundredth of it."""
+"""USD an hour: a smaller change of the cost besides endpoints is in no verdict; an alarm costs a hundredth of it."""
 MOST_ENDPOINTS = 3
 """Whose costs a verdict has one by one."""
 MOST_NAMED = 4
@@ -161,7 +161,7 @@ def _cost(costs: Sequence[CostRow]) -> Phrases:
     beside = CostTotals.of([each for each in costs if not each.endpoint])
     old, new = beside.idle
     if abs(new.known - old.known) >= LEAST_BESIDE or new.unknown.keys() - old.unknown.keys():
-        yield _phrase(Level.PLAIN if beside.falls else Level.LOOK, f"cost beside endpoints {moved_text(old, new)}")
+        yield _phrase(Level.PLAIN if beside.falls else Level.LOOK, f"cost besides endpoints {moved_text(old, new)}")
 
 
 def _count(number: int, noun: str) -> str:

@@ -75,7 +75,7 @@ class ResultPart(DocumentPart):
     endpoint_figures: list[EndpointPart]
     published: int = Field(0, description="0: earlier versions could put latencies to CloudWatch.")
     ended_by: str = Field(description="Why no more load followed.")
-    failed: bool = Field(False, description="Whether it came to an end that nobody asked for.")
+    failed: bool = Field(False, description="Whether it was cut short.")
 
 
 class BenchDocument(DocumentPart):
@@ -91,7 +91,7 @@ class BenchDocument(DocumentPart):
     versions: dict[str, str]
     seed: int
     command: list[str] = Field([], description="The command's words, as they were typed.")
-    settings: dict[str, Any] = Field(description="Everything the command was told, defaults included.")
+    settings: dict[str, Any] = Field(description="All options of the command, defaults included.")
     results: list[ResultPart]
 
 

@@ -161,7 +161,7 @@ def _most_users(settings: BenchSettings) -> int:
 def _check_container(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None:
     if settings.container and not local:
         found, advice = f"environment {settings.environment}, in the cloud", "--local, where local deploy deployed it"
-        allowed = "an endpoint on the local AWS: SageMaker lets nobody into a container"
+        allowed = "an endpoint on the local AWS: SageMaker gives no access to a container"
         reader.refuse("--container", found=found, allowed=allowed, advice=advice)
     if settings.container and settings.cold_starts:
         allowed = "without: it is the endpoint that loads a model"

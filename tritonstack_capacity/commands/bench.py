@@ -337,7 +337,7 @@ def _ignored(context: click.Context) -> list[Problem]:
         found += problem([name for name in _OF_ROUNDS if name in given], given["phases"], why)
     if context.params["generator"] == "perf-analyzer":
         beside = f"{given['generator']} perf-analyzer"
-        found += problem([name for name in given if name in _OF_CLIENT], beside, "perf_analyzer cannot be told it")
+        found += problem([name for name in given if name in _OF_CLIENT], beside, "perf_analyzer has no option for it")
     if "arrivals" in given and "rate" not in given:
         found.append(Problem(field=given["arrivals"], found="without --rate", allowed="with it"))
     return found

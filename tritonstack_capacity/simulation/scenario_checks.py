@@ -119,7 +119,7 @@ def _check_group(place: int, group: ModelGroup) -> Iterator[Problem]:
         found, allowed = f"{group.max_queue_delay_ms:g} with max_batch 1", "a delay only where requests are batched"
         yield Problem(location=("models", place, "max_queue_delay_ms"), found=found, allowed=allowed)
     if group.disk_mib is None and group.manifest is None:
-        allowed = "disk_mib, or a manifest that tells it"
+        allowed = "disk_mib, or a manifest that has it"
         advice = "`tritonstack build --environment NAME` writes them; a scenario with that environment finds its own."
         yield Problem(location=("models", place, "disk_mib"), found="nothing", allowed=allowed, advice=advice)
     if group.cold_seconds is not None and group.load_seconds is not None:

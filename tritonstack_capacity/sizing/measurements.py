@@ -167,7 +167,7 @@ class _Reader:
         for row in rows:
             earlier = first.setdefault((row.configuration, row.instance_type), row)
             if earlier is not row:
-                found = f"{row.name} stands on line {earlier.line} already"
+                found = f"{row.name} is on line {earlier.line} already"
                 self._add(row.line, CONFIGURATION, found, "each configuration once on each instance type", _ONCE)
             if row.usd_per_hour is None:
                 continue

@@ -128,7 +128,7 @@ def with_day(table: CapacityTable, *, curve: DailyCurve, safety_factor: Decimal,
 
 DEFAULT_FACTOR = Decimal(str(DEFAULT_SAFETY_FACTOR))
 COUNT = "initial_instance_count"
-NO_CURVE = "nothing tells how quiet the day gets; --daily-curve FILE does"
+NO_CURVE = "nothing shows how quiet the day gets; --daily-curve FILE does"
 
 
 @dataclass(frozen=True, kw_only=True)

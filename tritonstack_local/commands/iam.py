@@ -159,7 +159,7 @@ def denials(document: dict[str, Any]) -> list[Text]:
     lines = [Text(f"denied by IAM: {len(every)}", style="red")] if every else []
     for each in every[-SHOWN_DENIALS:]:
         allow = each["would_allow"]
-        advice = "an explicit deny stands against it" if allow is None else f"would be allowed by {json.dumps(allow)}"
+        advice = "an explicit deny overrides it" if allow is None else f"would be allowed by {json.dumps(allow)}"
         times = f" ({each['times']} times)" if each["times"] > 1 else ""
         lines.append(Text(f"  {each['by']}{times}: {each['message']}\n    {advice}", style="red"))
     return lines

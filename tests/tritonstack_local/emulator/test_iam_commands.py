@@ -161,7 +161,7 @@ def test_the_status_lists_a_denial_with_the_statement_that_would_allow_it(
     allows = {"Effect": "Allow", "Action": "ssm:GetParameter", "Resource": resource}
     assert json.loads(lines[at + 1].removeprefix("would be allowed by ")) == allows
     assert lines[at + 2].startswith("kms ListKeys: User: ")
-    assert lines[at + 3] == "an explicit deny stands against it"
+    assert lines[at + 3] == "an explicit deny overrides it"
 
 
 def test_the_status_says_where_nothing_is_enforced(aws: Emulator, commands: Any) -> None:

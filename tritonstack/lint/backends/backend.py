@@ -116,7 +116,7 @@ def _pair(model: ModelView, platform: str, backend: str) -> Iterator[Finding]:
     stands_for = model.config.platform_backend
     found = f'platform: "{platform}" with backend: "{backend}"'
     if stands_for == "ensemble":
-        yield at_field(model, "platform", "backend-platform-pair", found, "no backend beside an ensemble")
+        yield at_field(model, "platform", "backend-platform-pair", found, "no backend with an ensemble")
     elif backend in _PAIRED and stands_for != backend:
         yield at_field(model, "platform", "backend-platform-pair", found, f"no platform, or the one of {backend}")
     elif stands_for != backend:

@@ -166,8 +166,8 @@ def _without_effect(model: ModelView) -> Iterator[Finding]:
         found = "execution_mode 1 (parallel) on a GPU, where ONNX Runtime goes back to sequential"
         yield at_line(model, line, "onnxruntime-ignored", found, "execution_mode 1 with instances of KIND_CPU only")
     if parallel and given.get("enable_mem_pattern") == "1":
-        found = "enable_mem_pattern 1 beside execution_mode 1, in which ONNX Runtime plans no memory"
+        found = "enable_mem_pattern 1 together with execution_mode 1, in which ONNX Runtime plans no memory"
         yield at_line(model, line, "onnxruntime-ignored", found, "one of the two")
     if "inter_op_thread_count" in given and not parallel:
         found = "inter_op_thread_count without execution_mode 1"
-        yield at_line(model, line, "onnxruntime-ignored", found, "execution_mode 1 (parallel) beside it, or neither")
+        yield at_line(model, line, "onnxruntime-ignored", found, "execution_mode 1 (parallel) with it, or neither")

@@ -251,7 +251,7 @@ class _Model:
     def set_dynamic_batching(self) -> None:
         other = self.values.keys() & {"sequence_batching"}
         if other:
-            raise _RefusedError("set_dynamic_batching() beside sequence_batching")
+            raise _RefusedError("set_dynamic_batching() together with sequence_batching")
         self.values["dynamic_batching"] = {}
 
     def set_model_transaction_policy(self, transaction_policy_dict: object) -> None:

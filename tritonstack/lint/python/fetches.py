@@ -30,7 +30,7 @@ class FetchingCall(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    names: tuple[str, ...] = Field(description="Full names; * stands for any text, [A-Z] for a capital.")
+    names: tuple[str, ...] = Field(description="Full names; * means any text, [A-Z] for a capital.")
     fetches: Kind = Field("weights", description="weights, or network for a request that may be about anything.")
     argument: int | None = Field(None, description="Place of the argument that says what is fetched.")
     keywords: tuple[str, ...] = Field((), description="Names of the same argument.")

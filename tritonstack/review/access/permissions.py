@@ -189,7 +189,7 @@ class _Comparison:
             verb = ("may" if came else "could") + ("" if first.allows else " not")
         sentence = f"{prefix}{self._who(group, verb)}{group.words}"
         sentence += f", if {_when(first)}" if conditions else ""
-        sentence += " (without effect: a Deny stands against it)" if denied else ""
+        sentence += " (without effect: a Deny overrides it)" if denied else ""
         return self._of_group(group, kind, sentence, here, conditions=conditions)
 
     def _who(self, group: Group, verb: str) -> str:

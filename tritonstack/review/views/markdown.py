@@ -124,8 +124,8 @@ def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
     beside = [line for stack in environment.stacks for line in _stack(stack)]
     if beside:
         yield Block(
-            text="\n".join(_folded("Beside the resources: code, documents, outputs", beside)),
-            short="Beside the resources: left out here\n",
+            text="\n".join(_folded("Besides the resources: code, documents, outputs", beside)),
+            short="Besides the resources: left out here\n",
             rank=0,
         )
 

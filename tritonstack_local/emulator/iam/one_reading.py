@@ -64,7 +64,7 @@ def received(scope: Mapping[str, Any]) -> Received:
     for raw, value in scope["headers"]:
         name = raw.decode("latin-1").lower()
         if name in headers and name in _ONCE:
-            raise _refused(f"The header {name} stands more than once in the request; send it once")
+            raise _refused(f"The header {name} is more than once in the request; send it once")
         headers[name] = (
             f"{headers[name]}, {decode_header_value(value)}" if name in headers else decode_header_value(value)
         )
@@ -169,7 +169,7 @@ def _require_one_action(request: Received, *, service: str, body: bytes) -> None
     form = urllib.parse.parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
     given = [*(name for name, values in request.query.items() for _ in values), *(name for name, _ in form)]
     if repeated := _repeated(given):
-        raise _refused(f"{', '.join(repeated)} stands more than once in the query and the form; send it once")
+        raise _refused(f"{', '.join(repeated)} is more than once in the query and the form; send it once")
 
 
 def require_same_objects(request: ServiceRequest, body: bytes) -> None:
