@@ -113,10 +113,10 @@ def test_another_build_s_engine_is_not_described_by_our_manifest(aws: FakeAws, t
     told = {"sha256": other.sha256, "tar-bytes": str(other.tar_bytes), "tar-sha256": other.tar_sha256}
     aws.metadata[built.key] = {f"x-amz-meta-{name}": value for name, value in told.items()}
     done = _publish(built, places, aws)
-    assert (done.outcome, done.mended) == ("there already from another build", True)
-    mended = Manifest.model_validate_json(aws.objects[built.place.manifest(built.name)])
-    assert (mended.archive, mended.engines, mended.plan) == (other, {}, True)
-    assert "engine_difference" not in mended.figures
+    assert (done.outcome, done.fixed) == ("there already from another build", True)
+    fixed = Manifest.model_validate_json(aws.objects[built.place.manifest(built.name)])
+    assert (fixed.archive, fixed.engines, fixed.plan) == (other, {}, True)
+    assert "engine_difference" not in fixed.figures
 
 
 def test_every_member_that_begins_with_the_mark_is_found(tmp_path: Path) -> None:

@@ -157,11 +157,11 @@ def test_every_wrong_type_is_told_at_once_and_then_every_broken_rule(tmp_path: P
         ("14", "endpoints[0].container.log_verbose"),
         ("22", "endpoints[1].timeouts.model_download_seconds"),
     ]
-    mended = FAULTY.replace("123456789012", '"123456789012"').replace("24.09", '"24.09"').replace("b.c", "b")
-    mended = (
-        mended.replace("    colour: red\n", "").replace(", log_verbose: loud", "").replace("seconds: 5", "seconds: 60")
+    fixed = FAULTY.replace("123456789012", '"123456789012"').replace("24.09", '"24.09"').replace("b.c", "b")
+    fixed = (
+        fixed.replace("    colour: red\n", "").replace(", log_verbose: loud", "").replace("seconds: 5", "seconds: 60")
     )
-    assert places(mended) == [
+    assert places(fixed) == [
         ("4", "region"),
         ("4", "region"),
         ("7", "endpoints"),

@@ -2,7 +2,7 @@
 Triton, on callers' calls.
 
 What a container does is told by a variable of its Model, so that the old and the new fleet differ in nothing else:
-``first`` fails for negative numbers, ``mended`` for none, ``bad`` for all. Two instances: the canary takes every second
+``first`` fails for negative numbers, ``fixed`` for none, ``bad`` for all. Two instances: the canary takes every second
 call.
 """
 
@@ -31,7 +31,7 @@ CANARY = f"kind: canary, size_instances: 1, wait_seconds: {WAIT}, termination_wa
 KINDS = ("server-errors", "model-errors")
 # Looked up in a dictionary with one key: what must not be is a KeyError, and so the model's error.
 EXECUTE = (
-    '{True: x * 2}[os.environ.get("RELEASE") == "mended" '
+    '{True: x * 2}[os.environ.get("RELEASE") == "fixed" '
     'or os.environ.get("RELEASE") == "first" and bool(x[0, 0] >= 0) or os.environ.get("RELEASE") is None]'
 )
 
@@ -228,7 +228,7 @@ def test_a_bad_release_goes_back_by_our_own_alarms_and_the_good_one_after_it_pas
 
     whole = watch_whole_endpoint(updated)
     with rude(checked), Callers([call(checked, 4.0), call(checked, 5.0)]).calling() as answered_callers:
-        write(checked, "mended")
+        write(checked, "fixed")
         deployment = Deployment(checked.project, NAME, expect=0)
         new = both_take_calls(updated, deployment, old=old)
         pass_minutes(updated, deployment, lambda: state(updated, whole) == "ALARM")

@@ -64,7 +64,7 @@ def test_what_was_done_is_answered_once_with_its_attributes(answers: list[dict[s
     }
 
 
-def test_a_reason_that_can_be_mended_is_told_as_it_is_and_another_error_by_its_name(
+def test_a_reason_that_can_be_fixed_is_reported_as_it_is_and_another_error_by_its_name(
     answers: list[dict[str, Any]],
 ) -> None:
     respond(fail(custom_resource.NotDoneError("publish it first")))

@@ -213,7 +213,7 @@ def test_what_lies_there_is_left_and_its_manifest_stays(
     assert not uploads.get("Uploads")
 
 
-def test_a_manifest_that_another_build_left_without_its_archive_is_mended(way: Way) -> None:
+def test_a_manifest_that_another_build_left_without_its_archive_is_fixed(way: Way) -> None:
     put(way, b"theirs", TARGET)
     way.bucket.delete([TARGET.archive(NAME)])
     ours = put(way, b"of ours")

@@ -109,13 +109,13 @@ def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_m
     deployment.aws.client("ssm").delete_parameter(Name=f"/tritonstack/{deployment.name}/digits/lost")
     deployment.parameter(f"/tritonstack/{deployment.name}/digits/stray", C)
     report = _releases(deployment)
-    assert f"tritonstack rollback -e {deployment.name} digits/bert --to {B}" in _model(report, "bert")["mend"]
+    assert f"tritonstack rollback -e {deployment.name} digits/bert --to {B}" in _model(report, "bert")["fix"]
     assert "moved by tritonstack rollback" in _model(report, "bert")["differs"]
-    assert "aws ssm delete-parameter" in _model(report, "stray")["mend"]
+    assert "aws ssm delete-parameter" in _model(report, "stray")["fix"]
     shown = CliRunner().invoke(releases.releases_command, ["-e", deployment.name], catch_exceptions=False).stdout
     assert "digits/lost: there is no record, and clients find no archive\n  do: " in shown
-    mend = _model(report, "lost")["mend"].partition("tritonstack rollback ")[2].split()
-    assert _rollback(deployment, *mend[2:]).exit_code == 0
+    fix = _model(report, "lost")["fix"].partition("tritonstack rollback ")[2].split()
+    assert _rollback(deployment, *fix[2:]).exit_code == 0
     assert deployment.records()["lost"] == A
 
 
@@ -253,7 +253,7 @@ def test_where_the_deployed_set_expired_releases_are_shown_and_a_model_is_rolled
     assert [one["digest"] for one in model["releases"]] == [B, A]
     assert model["deployed"] is None
     assert re.search(rf"not known.*{gone} is gone", model["differs"])
-    assert again in model["mend"]
+    assert again in model["fix"]
     assert _rollback(updated, "bert", "--yes").exit_code == 0
     assert updated.records() == {"bert": A}
 

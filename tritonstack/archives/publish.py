@@ -70,7 +70,7 @@ class Published:
 
     key: str
     outcome: Outcome
-    mended: bool
+    fixed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +85,8 @@ class PublishSummary:
         outcomes = [item.outcome for item in self.archives]
         counts = {kind: outcomes.count(kind) for kind in OUTCOMES}
         counts_shown = [f"{count} {kind}" for kind, count in counts.items() if count]
-        mended = sum(item.mended for item in self.archives)
-        said = ", ".join([*counts_shown, *([f"manifests fixed: {mended}"] if mended else [])])
+        fixed = sum(item.fixed for item in self.archives)
+        said = ", ".join([*counts_shown, *([f"manifests fixed: {fixed}"] if fixed else [])])
         return "; ".join(part for part in (said, left_to_deployment(self.left, self.environment)) if part)
 
 
@@ -237,7 +237,7 @@ def _publish(archive: BuiltArchive, *, bucket: ArtifactBucket, places: Places, r
         stored = bucket.look(archive.key)
         if stored is None:
             raise WorkFailedError(f"s3://{bucket.name}/{archive.key} was removed while it was published; publish again")
-    return Published(key=archive.key, outcome=outcome, mended=_mend(archive, stored=stored, bucket=bucket))
+    return Published(key=archive.key, outcome=outcome, fixed=_fix_manifest(archive, stored=stored, bucket=bucket))
 
 
 def _publish_inputs(archive: BuiltArchive, bucket: ArtifactBucket) -> None:
@@ -284,7 +284,7 @@ def _entry(file: str, stored: StoredObject) -> ArchiveEntry | None:
         return None
 
 
-def _mend(archive: BuiltArchive, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
+def _fix_manifest(archive: BuiltArchive, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
     """Make the bucket's manifest describe the bucket's archive; True where it did not.
 
     It does not where a publisher ended, or lost a race, after its manifest and before its archive. Equal digests have

@@ -153,9 +153,7 @@ def show_releases(report: ReleasesReport, *, whole: bool) -> None:
         console.print(plain_table(COLUMNS, rows, title=f"{endpoint.endpoint} {place}"))
         for one in endpoint.models:
             if one.differs:
-                differences.setdefault(f"{one.differs}\n  do: {one.mend}", []).append(
-                    f"{endpoint.endpoint}/{one.model}"
-                )
+                differences.setdefault(f"{one.differs}\n  do: {one.fix}", []).append(f"{endpoint.endpoint}/{one.model}")
             if one.proof_skipped:
                 skipped = f"proof skipped: {one.proof_skipped}"
                 differences.setdefault(skipped, []).append(f"{endpoint.endpoint}/{one.model}")

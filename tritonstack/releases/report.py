@@ -42,7 +42,7 @@ class ModelReleases(_ReleasesModel):
         description="The digest in the deployed release set; null where it has none, or is gone."
     )
     differs: str | None = Field(description="How record and deployed set differ; null: they agree.")
-    mend: str | None = Field(description="What to do about it.")
+    fix: str | None = Field(description="What to do about it.")
     proof_skipped: str | None = Field(
         description="Why nothing proved the current release's archive before it was published; null: it was proven."
     )
@@ -109,7 +109,7 @@ def endpoint_report(
     wanted: Mapping[str, str] = deployed.models if deployed else {}
     models = []
     for record in sorted(records, key=lambda each: each.model):
-        differs, mend = difference(environment, record, deployed=deployed) or (None, None)
+        differs, fix = difference(environment, record, deployed=deployed) or (None, None)
         entries = [
             ReleaseEntry(
                 digest=version.digest,
@@ -127,7 +127,7 @@ def endpoint_report(
                 model=record.model,
                 deployed=wanted.get(record.model),
                 differs=differs,
-                mend=mend,
+                fix=fix,
                 proof_skipped=skipped.get(record.model),
                 releases=tuple(entries),
             )
@@ -143,8 +143,8 @@ def endpoint_report(
 def difference(environment: str, record: Record, *, deployed: DeployedSet | None) -> tuple[str, str] | None:
     """How a record differs from what is deployed, in one sentence, and what to do about it; None where it does not."""
     if deployed is not None and deployed.gone is not None:
-        mend = f"to upload it again: {uploads_again(environment=environment, endpoint=record.endpoint)}"
-        return f"not known whether it is what is deployed: {deployed.gone}", mend
+        fix = f"to upload it again: {uploads_again(environment=environment, endpoint=record.endpoint)}"
+        return f"not known whether it is what is deployed: {deployed.gone}", fix
     name = f"{record.endpoint}/{record.model}"
     wanted = deployed.models.get(record.model) if deployed else None
     if wanted == record.digest:

@@ -206,8 +206,8 @@ class Work:
         sets = self.deployed.served.release_sets if self.deployed else {}
         moved = [f"{name}/{model}" for (name, model), digest in self.digests.items() if sets[name][model] != digest]
         left = f"{', '.join(sorted(moved))}: released, and not deployed: " if moved else ""
-        mend = f"tritonstack local deploy -e {self.environment}\n" if left else ""
-        return f"\n{left}{mend}the local AWS stays up: tritonstack local down stops it"
+        advice = f"tritonstack local deploy -e {self.environment}\n" if left else ""
+        return f"\n{left}{advice}the local AWS stays up: tritonstack local down stops it"
 
     def _reason_to_deploy(self, wanted: Deployable) -> str:
         """Reason for a deployment; empty where moving release records is enough."""
@@ -316,8 +316,8 @@ def _answer_now(verifier: Verifier, new: ModelRelease, deployed: DeployedSet, *,
     try:
         return verifier.ask(new, deployed)
     except InvokeError as error:
-        mend = f"fix it and save; the server's log: tritonstack local logs {name}"
-        raise WorkFailedError(f"{new.model} does not respond to its sample: {error}\n  do:      {mend}") from error
+        advice = f"fix it and save; the server's log: tritonstack local logs {name}"
+        raise WorkFailedError(f"{new.model} does not respond to its sample: {error}\n  do:      {advice}") from error
 
 
 def answer_lines(before: Outputs | str, now: Outputs) -> Iterator[str]:
@@ -363,6 +363,6 @@ def expectation(source: ArchiveSource, manifest: Manifest, outputs: Outputs) -> 
         compare_answer(manifest.sample, to_tensors(outputs), model=source.name)
     except WorkFailedError as error:
         made = recipe.sample.answer in {name for export in recipe.exports for name in export.produces}
-        mend = "" if made else f"\n  to expect it from now on: tritonstack build {source.name} --record-sample"
-        return f"not what {file} expects: {error}; released here, and build and deploy refuse it{mend}"
+        advice = "" if made else f"\n  to expect it from now on: tritonstack build {source.name} --record-sample"
+        return f"not what {file} expects: {error}; released here, and build and deploy refuse it{advice}"
     return f"as {file} expects"

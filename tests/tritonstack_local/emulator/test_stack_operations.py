@@ -71,13 +71,13 @@ def stuck(fleets: Emulator, name: str) -> Iterator[ScaledEndpoint]:
     ask(fleets, "DELETE")
 
 
-@pytest.mark.parametrize("way", ["mended", pytest.param("skipped", marks=pytest.mark.long)])
+@pytest.mark.parametrize("way", ["fixed", pytest.param("skipped", marks=pytest.mark.long)])
 def test_the_page_leads_out_of_a_rollback_that_failed(stuck: ScaledEndpoint, way: str) -> None:
     aws, stack = stuck.emulator, stuck.name
     with pytest.raises(ClientError, match="UPDATE_ROLLBACK_FAILED"):
         stuck.start(startup=700)
     assert (stuck.live[0], stuck.targets) == (T4, {}), "it serves, and is not scaled"
-    if way == "mended":  # scaled meanwhile
+    if way == "fixed":  # scaled meanwhile
         [register] = (block for block in code_blocks(PAGE) if block.heading == "A variant that is no longer scaled")
         ask(aws, "DELETE")
         run(register, aws, ENDPOINT=stack, MINIMUM="1", MAXIMUM="6")
@@ -88,7 +88,7 @@ def test_the_page_leads_out_of_a_rollback_that_failed(stuck: ScaledEndpoint, way
 
     ask(aws, "DELETE")  # what denied it is fixed
     _, on, without = documented()
-    if way == "mended":
+    if way == "fixed":
         run(on, aws, STACK=stack)
     else:
         [resource] = failed
