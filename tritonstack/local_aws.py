@@ -56,7 +56,7 @@ class LocalSession(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContainerAnswer:
+class ContainerResponse:
     """The response of the local Triton to a sample request."""
 
     outputs: dict[str, np.ndarray[Any, Any]]  # by name
@@ -86,7 +86,7 @@ class LocalAwsPackage(Protocol):
         loads: tuple[str, ...],
         work: Path,
         report: Callable[[str], None],
-    ) -> ContainerAnswer:
+    ) -> ContainerResponse:
         """Load a model repository in the local Triton, ``loads`` beside the model, and send one request."""
         ...
 

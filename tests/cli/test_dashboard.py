@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.config.environment_file import write_environment
-from tests.preflight.fakes import Answer, FakeSession, RefusalError
+from tests.preflight.fakes import FakeResponse, FakeSession, RefusalError
 from tritonstack.cli import dashboard
 
-NOTHING: dict[str, Answer] = {
+NOTHING: dict[str, FakeResponse] = {
     "ssm.GetParameter": RefusalError("ParameterNotFound"),
     "cloudwatch.GetMetricData": {"MetricDataResults": []},
 }

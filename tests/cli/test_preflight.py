@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
+from tests.preflight.fakes import DENIED, FakeResponse, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, served
 from tests.preflight.test_account import FOUND, MISSING, bootstrap
 from tests.preflight.test_role import DEPLOYED
@@ -19,7 +19,7 @@ from tritonstack.preflight import runner
 from tritonstack.preflight.subject import PreflightResult, Subject
 
 SCHEMA = Path(__file__).parents[2] / "schemas/preflight.schema.json"
-CALLER: Answer = {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:user/me", "UserId": "u"}
+CALLER: FakeResponse = {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:user/me", "UserId": "u"}
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def _two_checks(subject: object, **more: object) -> object:
     return runner.run_checks(subject, checks=checks, **more)  # type: ignore[arg-type]
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Answer], *arguments: str) -> Result:
+def _run(monkeypatch: pytest.MonkeyPatch, answers: dict[str, FakeResponse], *arguments: str) -> Result:
     session = FakeSession({"sts.GetCallerIdentity": CALLER, **bootstrap("21"), "ecr.BatchGetImage": FOUND, **answers})
     monkeypatch.setattr(preflight, "session_of", lambda *_settings, **_local: session)
     return CliRunner().invoke(
@@ -116,7 +116,7 @@ def test_what_fails_is_said_with_what_to_do_and_is_exit_code_one(
 
 
 def test_what_is_not_known_fails_only_where_asked_to_be_strict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    denied: dict[str, Answer] = {"ecr.BatchGetImage": DENIED}
+    denied: dict[str, FakeResponse] = {"ecr.BatchGetImage": DENIED}
     lenient = _run(monkeypatch, denied)
     assert lenient.return_value == 0
     assert "not known" in lenient.stdout

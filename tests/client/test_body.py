@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from tests.client import fake_triton
 from tritonstack.client.body import JSON_LIMIT_BYTES, PayloadFormat, decode, encode
-from tritonstack.client.errors import MalformedAnswerError
+from tritonstack.client.errors import MalformedResponseError
 from tritonstack.errors import InputError
 
 PREFIX = fake_triton.PREFIX
@@ -153,7 +153,7 @@ def test_a_cut_off_or_wrongly_described_answer_is_malformed(tail: bytes, content
     header = answer_header(8)
     size = len(header)
     stated = content_type.format(prefix=PREFIX, size=size, beyond=size + 9, short=size - 1)
-    with pytest.raises(MalformedAnswerError):
+    with pytest.raises(MalformedResponseError):
         decode(header + tail, stated)
 
 
@@ -164,5 +164,5 @@ NESTED = b'{"outputs": ' + b"[" * 100_000
     "content", [b"", b"{}", b"[]", b"null", b"<html>", b'{"outputs": [{}]}', b'{"outputs": 3}', NESTED]
 )
 def test_a_body_that_is_no_inference_response_is_malformed(content: bytes) -> None:
-    with pytest.raises(MalformedAnswerError, match="no inference response"):
+    with pytest.raises(MalformedResponseError, match="no inference response"):
         decode(content, "application/json")

@@ -18,7 +18,7 @@ from tests.models.folders import make_manifest
 from tritonstack.adapters import Adapters, TextAdapter
 from tritonstack.cli import invoke
 from tritonstack.client import model_client
-from tritonstack.client.model_client import Answer
+from tritonstack.client.model_client import ModelResponse
 from tritonstack.client.postprocessing import Text
 from tritonstack.errors import InputError
 from tritonstack.models.manifest import ModelEntry, TensorEntry
@@ -195,7 +195,7 @@ def test_a_models_text_does_not_steer_the_terminal(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    answer = Answer(
+    answer = ModelResponse(
         outputs={},
         model_name="t5",
         model_version="1",

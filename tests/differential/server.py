@@ -40,7 +40,7 @@ _ARCHIVE = re.compile(r"\b[0-9a-f]{16}\b")
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServerResponse:
     """What the server made of a repository.
 
     Attributes:
@@ -78,7 +78,7 @@ class Server:
         """Whether the container is of no use any more: it has ended, or is to load nothing more."""
         return self._container.exited.done() or self._accepted >= MOST_LOADED
 
-    def load(self, mutation: Mutation, *, seconds: float = LOAD_SECONDS) -> Answer:
+    def load(self, mutation: Mutation, *, seconds: float = LOAD_SECONDS) -> ServerResponse:
         """Lay out the repository where SageMaker unpacks archives, untouched, and load it."""
         answer, name = self.load_laid_out(mutation.write, seconds=seconds)
         if answer.accepted and sum(path.endswith("/config.pbtxt") for path in mutation.base.files) > 1:  # an ensemble
@@ -93,7 +93,9 @@ class Server:
             if self._container.exited.result(timeout=GIVE_UP_SECONDS) != CRASHED:
                 raise
 
-    def load_laid_out(self, lay_out: Callable[[Path], None], *, seconds: float = LOAD_SECONDS) -> tuple[Answer, str]:
+    def load_laid_out(
+        self, lay_out: Callable[[Path], None], *, seconds: float = LOAD_SECONDS
+    ) -> tuple[ServerResponse, str]:
         """Load what ``lay_out`` writes to the folder of a new name. Returns that name too."""
         self._loads += 1
         name = f"{self._loads:016x}"
@@ -105,18 +107,18 @@ class Server:
         if status not in (200, 400):
             raise AssertionError(f"status {status}: {told}")
         self._accepted += status == 200
-        return Answer(status == 200, told), name
+        return ServerResponse(status == 200, told), name
 
-    def load_or_give_up(self, mutation: Mutation) -> Answer:
+    def load_or_give_up(self, mutation: Mutation) -> ServerResponse:
         """Load what the server may never answer for, or may end of. The container is of no use afterwards."""
         try:
             return self.load(mutation, seconds=GIVE_UP_SECONDS)
         except TimeoutError:
             os.kill(self._container.pid, signal.SIGKILL)  # it would not heed a request to end for 10 s
-            return Answer(accepted=False, told=self._container.log_path.read_text(errors="replace"))
+            return ServerResponse(accepted=False, told=self._container.log_path.read_text(errors="replace"))
         except ConnectionError:
             self._container.exited.result(timeout=GIVE_UP_SECONDS)
-            return Answer(accepted=False, told=self._container.log_path.read_text(errors="replace"))
+            return ServerResponse(accepted=False, told=self._container.log_path.read_text(errors="replace"))
 
     def infer(self, name: str, shapes: Mapping[str, Sequence[int]]) -> int:
         """The status of a request with tensors of these shapes to a loaded archive; ``NO_ANSWER`` where none comes."""
@@ -178,7 +180,7 @@ def judged(cases: Iterable[Case], judge: Callable[[Server, Case], tuple[Verdict,
     return [verdicts[index] for index in sorted(verdicts)]
 
 
-def start_single(model_data: Path, folder: Path, *, default_model: str | None = None) -> Answer:
+def start_single(model_data: Path, folder: Path, *, default_model: str | None = None) -> ServerResponse:
     """Start a single-model container on a repository, untouched; ``default_model`` names what requests shall reach."""
     named = {} if default_model is None else {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": default_model}
     settings = ContainerSettings(
@@ -188,5 +190,5 @@ def start_single(model_data: Path, folder: Path, *, default_model: str | None = 
         with TritonContainer.start(settings, folder=folder) as container:
             container.wait_ready(LOAD_SECONDS)
     except ContainerFailedError:
-        return Answer(accepted=False, told=(folder / "triton.log").read_text(errors="replace"))
-    return Answer(accepted=True, told="")
+        return ServerResponse(accepted=False, told=(folder / "triton.log").read_text(errors="replace"))
+    return ServerResponse(accepted=True, told="")

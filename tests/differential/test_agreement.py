@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.differential.server import Answer, Server, judged, start_single
+from tests.differential.server import Server, ServerResponse, judged, start_single
 from tests.differential.tables import ANSWERED, ENDED, RUNNING, SINGLE, STUCK, Mutation, refusals
 
 SAMPLE = 16
@@ -45,7 +45,7 @@ def test_the_linter_judges_a_single_models_repository_as_the_server_does(mutatio
     assert mutation.rule in found if mutation.rule else found == frozenset()
 
 
-def _disagreement(mutation: Mutation, answer: Answer, found: frozenset[str]) -> str:
+def _disagreement(mutation: Mutation, answer: ServerResponse, found: frozenset[str]) -> str:
     """What both judges say where they differ, or where one refuses for another reason; empty where they agree."""
     if answer.accepted != mutation.accepted:
         return f"the table says accepted={mutation.accepted}, the server: {answer.told[:1500]}"

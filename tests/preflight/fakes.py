@@ -12,7 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
 from botocore.validate import ParamValidator
 
-Answer = Mapping[str, Any] | Exception | Callable[[dict[str, Any]], Any]
+FakeResponse = Mapping[str, Any] | Exception | Callable[[dict[str, Any]], Any]
 """What an operation answers: a parsed answer, an error to raise, or a function of the request that gives either."""
 
 
@@ -33,7 +33,7 @@ DENIED = RefusalError("AccessDeniedException", "User is not authorized")
 class FakeSession:
     """Makes real boto3 clients, whose calls are answered before they leave: botocore checks every request and name."""
 
-    def __init__(self, answers: Mapping[str, Answer], *, region: str = "us-east-1") -> None:
+    def __init__(self, answers: Mapping[str, FakeResponse], *, region: str = "us-east-1") -> None:
         """``answers``: ``service.Operation`` → answer; an operation without one is an assertion error."""
         self.answers = dict(answers)
         self.calls: list[tuple[str, dict[str, Any]]] = []

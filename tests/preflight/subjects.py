@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tests.models.folders import write_double
-from tests.preflight.fakes import Answer, FakeSession
+from tests.preflight.fakes import FakeResponse, FakeSession
 from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.config import load_environment
 from tritonstack.preflight.runner import CHECKS
@@ -44,7 +44,7 @@ def served(
 
 
 def subject_of(
-    what: Served, answers: Mapping[str, Answer], *, project: Path = Path("/nowhere"), at_once: int = 1
+    what: Served, answers: Mapping[str, FakeResponse], *, project: Path = Path("/nowhere"), at_once: int = 1
 ) -> Subject:
     """A subject whose account answers so."""
     calls = ReadOnlyCalls(FakeSession(answers))
@@ -54,7 +54,7 @@ def subject_of(
 def results_of(
     check: Callable[[Subject], Iterator[PreflightResult]],
     what: Served,
-    answers: Mapping[str, Answer],
+    answers: Mapping[str, FakeResponse],
     *,
     project: Path = Path("/nowhere"),
     at_once: int = 1,

@@ -11,7 +11,7 @@ from typing import Any
 import aws_cdk
 import pytest
 
-from tests.preflight.fakes import DENIED, SILENCE, Answer, FakeSession, RefusalError
+from tests.preflight.fakes import DENIED, SILENCE, FakeResponse, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, results_of, served, subject_of
 from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.preflight.account import (
@@ -27,7 +27,7 @@ from tritonstack.preflight.role import needed_statements
 from tritonstack.preflight.subject import Subject
 
 
-def bootstrap(version: str) -> dict[str, Answer]:
+def bootstrap(version: str) -> dict[str, FakeResponse]:
     """A bootstrapped account."""
     return {"ssm.GetParameter": {"Parameter": {"Name": "n", "Value": version}}, "s3.HeadBucket": {}}
 
@@ -52,7 +52,7 @@ def test_the_installed_cdk_asks_for_this_version_and_qualifier() -> None:
     ],
 )
 def test_the_bootstraps_version(
-    tmp_path: Path, answers: dict[str, Answer], outcome: str, found: str, permission: str | None
+    tmp_path: Path, answers: dict[str, FakeResponse], outcome: str, found: str, permission: str | None
 ) -> None:
     result = results_of(check_bootstrap, served(tmp_path), {"s3.HeadBucket": {}, **answers})["version"]
     assert (result.outcome, result.permission) == (outcome, permission)
@@ -80,7 +80,7 @@ def another_accounts(request: dict[str, Any]) -> Any:
     ids=["there", "gone", "denied", "another account's", "throttled"],
 )
 def test_the_bootstraps_bucket_itself_is_looked_for_by_its_owner(
-    tmp_path: Path, answer: Answer, outcome: str, found: str, advice: str
+    tmp_path: Path, answer: FakeResponse, outcome: str, found: str, advice: str
 ) -> None:
     """Its version stands in a parameter, which stays where the bucket is deleted."""
     session = FakeSession({**bootstrap("21"), "s3.HeadBucket": answer})
@@ -180,7 +180,7 @@ ALARMS = {
 }
 
 
-def key(*statements: dict[str, Any], **metadata: str) -> dict[str, Answer]:
+def key(*statements: dict[str, Any], **metadata: str) -> dict[str, FakeResponse]:
     """An account with the key, with this policy."""
     described = {"KeyId": "0a", "Arn": KEY, "KeyState": "Enabled", "KeyUsage": "ENCRYPT_DECRYPT"}
     return {
@@ -189,7 +189,7 @@ def key(*statements: dict[str, Any], **metadata: str) -> dict[str, Answer]:
     }
 
 
-def look(folder: Path, answers: dict[str, Answer], **environment: Any) -> dict[str, str]:
+def look(folder: Path, answers: dict[str, FakeResponse], **environment: Any) -> dict[str, str]:
     """Outcomes by what was looked at, of an environment whose artifacts are under the key, with logs and alarms."""
     more = {"alarms": {}, "logs": {"endpoint_days": 30}, **environment}
     found = results_of(check_key, served(folder, artifacts={"key_arn": KEY}, **more), answers)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.preflight.fakes import DENIED, Answer, RefusalError, pages
+from tests.preflight.fakes import DENIED, FakeResponse, RefusalError, pages
 from tests.preflight.subjects import ACCOUNT, results_of, served
 from tritonstack.preflight.ec2 import check_left_network, check_subnet
 
@@ -23,7 +23,7 @@ IMPORTED = {
 NETWORK = {"imported": IMPORTED}
 
 
-def subnets(*, owner: str = ACCOUNT, **rows: tuple[str, str, int]) -> dict[str, Answer]:
+def subnets(*, owner: str = ACCOUNT, **rows: tuple[str, str, int]) -> dict[str, FakeResponse]:
     """EC2 with these subnets: id (``_`` for ``-``) → VPC, zone, free addresses."""
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ IMPORTED_NETWORK = {
 OF_SETTINGS: dict[str, Any] = {"s3_prefix_list_id": "pl-1"}
 
 
-def account(*, model: dict[str, Any] | None, group_vpc: str = VPC) -> dict[str, Answer]:
+def account(*, model: dict[str, Any] | None, group_vpc: str = VPC) -> dict[str, FakeResponse]:
     """A created network of two zones, and one endpoint whose model has this VpcConfig."""
     rows = [
         {"SubnetId": name, "VpcId": VPC, "AvailabilityZone": zone, "CidrBlock": f"10.20.{number}.0/24"}

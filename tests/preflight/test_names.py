@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.preflight.fakes import Answer, RefusalError
+from tests.preflight.fakes import FakeResponse, RefusalError
 from tests.preflight.subjects import results_of, served
 from tritonstack.preflight.names import check_endpoint_name
 
 NAME = "test-e0"
 ARN = f"arn:aws:sagemaker:us-east-1:123456789012:endpoint/{NAME}"
-THERE: dict[str, Answer] = {"sagemaker.DescribeEndpoint": {"EndpointName": NAME, "EndpointArn": ARN}}
+THERE: dict[str, FakeResponse] = {"sagemaker.DescribeEndpoint": {"EndpointName": NAME, "EndpointArn": ARN}}
 
 
-def tagged(**tags: str) -> dict[str, Answer]:
+def tagged(**tags: str) -> dict[str, FakeResponse]:
     """An endpoint of that name with tags of ours."""
     listed = [{"Key": f"tritonstack:{name}", "Value": value} for name, value in tags.items()]
     return {**THERE, "sagemaker.ListTags": {"Tags": [*listed, {"Key": "team", "Value": "platform"}]}}
@@ -32,7 +32,7 @@ def tagged(**tags: str) -> dict[str, Answer]:
     ],
 )
 def test_an_endpoint_of_the_name_is_the_environments_own_or_not_there(
-    tmp_path: Path, answers: dict[str, Answer], outcome: str, found: str
+    tmp_path: Path, answers: dict[str, FakeResponse], outcome: str, found: str
 ) -> None:
     (result,) = results_of(check_endpoint_name, served(tmp_path), answers).values()
     assert result.subject == NAME

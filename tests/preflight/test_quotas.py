@@ -9,7 +9,7 @@ import pytest
 
 from tests.config.environment_file import write_environment
 from tests.engines.engine_environments import ENGINE
-from tests.preflight.fakes import DENIED, SILENCE, Answer, RefusalError, pages
+from tests.preflight.fakes import DENIED, SILENCE, FakeResponse, RefusalError, pages
 from tests.preflight.subjects import REGION, results_of, served
 from tritonstack.config import load_environment
 from tritonstack.preflight.quotas import (
@@ -30,7 +30,7 @@ def quota(name: str, value: float, code: str = "L-00000001", **more: Any) -> dic
 
 def account(
     *, of_type: float, of_all: float = 100, running: dict[str, tuple[str, int]] | None = None
-) -> dict[str, Answer]:
+) -> dict[str, FakeResponse]:
     """An account with these quotas, in two pages, in which these endpoints run (name → type and instances)."""
     names = list(running or {})
 
@@ -191,7 +191,7 @@ def with_engine(folder: Path, *endpoints: dict[str, Any], **environment: Any) ->
     return served(folder, *endpoints, files={config: tensorrt, recipe: text}, **environment)
 
 
-def builds_account(**quotas: float) -> dict[str, Answer]:
+def builds_account(**quotas: float) -> dict[str, FakeResponse]:
     """An account with these quotas of builds and of processing jobs."""
     names = {
         "gpu": "Concurrently running builds for Linux GPU Small environment",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
+from tests.preflight.fakes import DENIED, FakeResponse, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, results_of, served, subject_of
 from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.preflight.role import check_role
@@ -25,17 +25,17 @@ def parameter(request: dict[str, Any]) -> dict[str, Any]:
     return {"Parameter": {"Name": request["Name"], "Value": VALUES[request["Name"].rpartition("/")[2]]}}
 
 
-DEPLOYED: dict[str, Answer] = {"ssm.GetParameter": parameter}
+DEPLOYED: dict[str, FakeResponse] = {"ssm.GetParameter": parameter}
 
 
-def role(*, arn: str = ROLE, trust: Any = TRUST) -> dict[str, Answer]:
+def role(*, arn: str = ROLE, trust: Any = TRUST) -> dict[str, FakeResponse]:
     """An account with the role."""
     fixed = {"Path": "/team/", "RoleName": "triton", "RoleId": "A" * 16, "CreateDate": 0}
     document = json.dumps({"Statement": [trust]})  # boto3 parses it, in place
     return {"iam.GetRole": lambda _request: {"Role": {**fixed, "Arn": arn, "AssumeRolePolicyDocument": document}}}
 
 
-def simulated(*denied: str) -> dict[str, Answer]:
+def simulated(*denied: str) -> dict[str, FakeResponse]:
     """IAM's simulator, which denies these actions."""
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +73,9 @@ TRUSTED, ALLOWED = f"e0: {ROLE}", f"policies of e0: {ROLE}"
         ({"ssm.GetParameter": RefusalError("ParameterNotFound")}, ALLOWED, "unknown", "there is no parameter"),
     ],
 )
-def test_a_role_of_ones_own(tmp_path: Path, answers: dict[str, Answer], subject: str, outcome: str, found: str) -> None:
+def test_a_role_of_ones_own(
+    tmp_path: Path, answers: dict[str, FakeResponse], subject: str, outcome: str, found: str
+) -> None:
     results = results_of(check_role, served(tmp_path, OWN), {**WHOLE, **answers})
     assert results[subject].outcome == outcome
     assert found in results[subject].found

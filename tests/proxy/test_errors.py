@@ -21,7 +21,7 @@ from tritonstack.client.errors import (
     AmbiguousModelError,
     ClientFileError,
     InvokeTarget,
-    MalformedAnswerError,
+    MalformedResponseError,
     ModelNotReadyError,
     ReleaseLookupError,
     UnknownModelError,
@@ -112,7 +112,7 @@ def test_every_problem_of_an_input_is_said() -> None:
         (ReleaseLookupError("expired"), client_error("ExpiredTokenException"), 503),
         (UnknownModelError([Problem(found="'digit'", allowed="digits")]), None, 404),
         (AmbiguousModelError([Problem(found="'m'", allowed="one of a/m, b/m")]), None, 400),
-        (MalformedAnswerError("cut off"), None, 502),
+        (MalformedResponseError("cut off"), None, 502),
         (ClientFileError("gone"), None, 500),
     ],
 )

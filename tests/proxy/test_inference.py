@@ -14,8 +14,8 @@ from tritonclient.http import InferResult
 
 from tests.client.fake_triton import write_answer
 from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE
-from tritonstack.client.errors import MalformedAnswerError
-from tritonstack.client.invocation import RawAnswer
+from tritonstack.client.errors import MalformedResponseError
+from tritonstack.client.invocation import RawResponse
 from tritonstack.proxy.errors import HttpError
 from tritonstack.proxy.server import kserve_answer, request_body
 
@@ -26,8 +26,8 @@ ARRAYS = npst.arrays(
 )
 
 
-def raw_answer(content: bytes, content_type: str) -> RawAnswer:
-    return RawAnswer(content=content, content_type=content_type, variant="g4dn-xlarge", milliseconds=1.0, attempts=1)
+def raw_answer(content: bytes, content_type: str) -> RawResponse:
+    return RawResponse(content=content, content_type=content_type, variant="g4dn-xlarge", milliseconds=1.0, attempts=1)
 
 
 @given(
@@ -81,5 +81,5 @@ def test_a_length_that_does_not_fit_the_body_is_refused(length: bytes) -> None:
     ],
 )
 def test_what_is_no_inference_response_is_not_passed_on(content: bytes, content_type: str) -> None:
-    with pytest.raises(MalformedAnswerError):
+    with pytest.raises(MalformedResponseError):
         kserve_answer(raw_answer(content, content_type), model="m")

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.client import ModelClient
-from tritonstack.client.model_client import Answer
+from tritonstack.client.model_client import ModelResponse
 from tritonstack.models.manifest import EngineEntry, Manifest
 from tritonstack.models.sample import Arrays, compare_answer, request_arrays, to_tensors
 from tritonstack.naming import builds_parameter, endpoint_name
@@ -94,7 +94,7 @@ def sample_arrays(client: ModelClient, name: str) -> Arrays:
     )
 
 
-def asked(client: ModelClient, name: str, *, variant: str | None = None) -> tuple[Answer, float]:
+def asked(client: ModelClient, name: str, *, variant: str | None = None) -> tuple[ModelResponse, float]:
     """The answer of ``endpoint/model`` to its sample request, and its largest difference from the expected one.
 
     Of several variants, ``variant`` names the one that serves it.

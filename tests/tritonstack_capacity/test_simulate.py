@@ -116,6 +116,6 @@ def test_the_documented_scenario_and_commands_run_as_they_stand(
         assert (program, group, name) == ("tritonstack", "capacity", "simulate")
         result = CliRunner().invoke(simulate.command, arguments)
         assert result.exit_code == 0, result.output
-    document = json.loads((tmp_path / "answer.json").read_text())
+    document = json.loads((tmp_path / "result.json").read_text())
     assert (document["latency_limit"]["kept"], document["split"]["worth_while"]) == (True, False)
-    assert (tmp_path / "answer.html").is_file()
+    assert (tmp_path / "result.html").is_file()

@@ -17,7 +17,7 @@ from tritonstack.errors import InputError, Problem, visible
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
     from tritonstack.client.body import Array
-    from tritonstack.client.model_client import Answer
+    from tritonstack.client.model_client import ModelResponse
     from tritonstack.client.postprocessing import Meaning
 
 
@@ -95,7 +95,7 @@ FIRST_VALUES = 6
 """How many of a vector's values are shown."""
 
 
-def _as_json(answer: Answer) -> dict[str, Any]:
+def _as_json(answer: ModelResponse) -> dict[str, Any]:
     """A response in KServe's form, with variant and time."""
     from tritonstack.client.manifest import datatype_of  # noqa: PLC0415
 
@@ -139,7 +139,7 @@ def _plain(array: Array) -> list[Any]:
     return [float(str(value)) for value in array.ravel()]
 
 
-def show(answer: Answer) -> None:
+def show(answer: ModelResponse) -> None:
     """Print a response, by its meaning where it has one, and a line with variant and time."""
     console = result_console()
     for meaning in answer.meanings:
@@ -178,7 +178,7 @@ def _show_meaning(console: Console, meaning: Meaning) -> None:
         console.print(table)
 
 
-def _arrays(answer: Answer) -> Table:
+def _arrays(answer: ModelResponse) -> Table:
     """A table of a response's outputs."""
     import numpy as np  # noqa: PLC0415
 

@@ -3,8 +3,8 @@
 from tritonstack.client import ModelClient
 
 client = ModelClient(environment="prod")
-answer = client.invoke("digits-onnx", {"image": pixels})
-answer.outputs["probabilities"]
+response = client.invoke("digits-onnx", {"image": pixels})
+response.outputs["probabilities"]
 
 client.ask("resnet50-onnx", image="dog.jpg").meaning.best
 """
@@ -15,7 +15,7 @@ from tritonstack.client.errors import (
     ClientFileError,
     EndpointUnavailableError,
     InvokeError,
-    MalformedAnswerError,
+    MalformedResponseError,
     ModelFailedError,
     ModelNotReadyError,
     ReleaseLookupError,
@@ -23,25 +23,25 @@ from tritonstack.client.errors import (
     UnknownModelError,
 )
 from tritonstack.client.manifest import TensorSpec, TensorTable
-from tritonstack.client.model_client import Answer, ModelClient
+from tritonstack.client.model_client import ModelClient, ModelResponse
 from tritonstack.client.postprocessing import Classes, Embedding, Label, Meaning, Text
 from tritonstack.client.releases import ModelRelease
 
 __all__ = [
     "AmbiguousModelError",
-    "Answer",
     "Classes",
     "ClientFileError",
     "Embedding",
     "EndpointUnavailableError",
     "InvokeError",
     "Label",
-    "MalformedAnswerError",
+    "MalformedResponseError",
     "Meaning",
     "ModelClient",
     "ModelFailedError",
     "ModelNotReadyError",
     "ModelRelease",
+    "ModelResponse",
     "PayloadFormat",
     "ReleaseLookupError",
     "RequestRefusedError",

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tritonclient.http import InferenceServerClient, InferenceServerException
 from tritonclient.utils import np_to_triton_dtype
 
-from tritonstack.client.errors import MalformedAnswerError
+from tritonstack.client.errors import MalformedResponseError
 from tritonstack.errors import InputError, Problem, refuse
 
 Array = npt.NDArray[Any]
@@ -42,7 +42,7 @@ class Body:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecodedAnswer:
+class DecodedResponse:
     """A decoded response: model and outputs by name (BYTES tensors are object arrays of bytes)."""
 
     model_name: str
@@ -103,10 +103,10 @@ _MALFORMED = (
 """What tritonclient raises for a body that is no inference response: a model's code may write any."""
 
 
-def decode(content: bytes, content_type: str) -> DecodedAnswer:
+def decode(content: bytes, content_type: str) -> DecodedResponse:
     """Decode a response body. Arrays are writable and own their memory.
 
-    Raises MalformedAnswerError where the body is no inference response, or is cut off.
+    Raises MalformedResponseError where the body is no inference response, or is cut off.
     """
     json_size = header_size(content_type, len(content))
     try:
@@ -115,14 +115,14 @@ def decode(content: bytes, content_type: str) -> DecodedAnswer:
         described = response["outputs"]
         _check_lengths(described, binary_bytes=len(content) - (len(content) if json_size is None else json_size))
         outputs = {output["name"]: _bytes_only(result.as_numpy(output["name"])) for output in described}
-        return DecodedAnswer(
+        return DecodedResponse(
             model_name=str(response.get("model_name", "")),
             model_version=str(response.get("model_version", "")),
             outputs=outputs,
         )
     except _MALFORMED as error:
         start = bytes(content[:80])
-        raise MalformedAnswerError(
+        raise MalformedResponseError(
             f"no inference response of type {content_type!r} ({len(content)} bytes, {start!r} …): {error}"
         ) from error
 
@@ -203,12 +203,12 @@ def _raw(array: Array) -> bytes | memoryview:
 
 
 def header_size(content_type: str, body_size: int) -> int | None:
-    """N of the binary type, None for JSON. Raises MalformedAnswerError where it does not fit the body."""
+    """N of the binary type, None for JSON. Raises MalformedResponseError where it does not fit the body."""
     if not content_type.startswith(BINARY_PREFIX):
         return None
     text = content_type.removeprefix(BINARY_PREFIX)
     if not (text.isascii() and text.isdigit()) or not 0 < int(text) <= body_size:
-        raise MalformedAnswerError(f"{content_type!r} does not fit a body of {body_size} bytes")
+        raise MalformedResponseError(f"{content_type!r} does not fit a body of {body_size} bytes")
     return int(text)
 
 

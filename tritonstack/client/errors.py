@@ -67,7 +67,7 @@ class RequestRefusedError(InvokeError):
         super().__init__(f"{code}: {message}", place=place)
 
 
-class MalformedAnswerError(WorkFailedError):
+class MalformedResponseError(WorkFailedError):
     """A response that is no KServe v2 inference response, or whose binary part does not fit its header."""
 
 

@@ -154,7 +154,7 @@ OnWait = Callable[[Wait], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RawAnswer:
+class RawResponse:
     """A response without decoding."""
 
     content: bytes
@@ -166,7 +166,7 @@ class RawAnswer:
 
 def call_endpoint(
     runtime: Any, target: InvokeTarget, body: Body, *, clock: Clock, retry_seconds: float, on_wait: OnWait | None
-) -> RawAnswer:
+) -> RawResponse:
     """Send ``body`` until there is a response or a retry cannot help.
 
     ``runtime``: a boto3 ``sagemaker-runtime`` client whose own retries are off. Raises InvokeError: one of its
@@ -183,7 +183,7 @@ def call_endpoint(
         attempted = clock.now()
         try:
             response = runtime.invoke_endpoint(**request)
-            return RawAnswer(
+            return RawResponse(
                 content=response["Body"].read(),
                 content_type=response.get("ContentType", ""),
                 variant=response.get("InvokedProductionVariant", ""),

@@ -16,7 +16,7 @@ from tritonstack.aws.session import AccountSession, Session, invalid_settings
 from tritonstack.client.body import Array, Body, PayloadFormat, decode, encode
 from tritonstack.client.errors import InvokeTarget, RequestRefusedError
 from tritonstack.client.inputs import Image, Text, adapted_inputs, requested_outputs
-from tritonstack.client.invocation import RETRY_SECONDS, Clock, OnWait, RawAnswer, call_endpoint
+from tritonstack.client.invocation import RETRY_SECONDS, Clock, OnWait, RawResponse, call_endpoint
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
 from tritonstack.client.postprocessing import Meaning, meanings
 from tritonstack.client.releases import ModelReference, ModelRelease, ReleaseRecords
@@ -24,7 +24,7 @@ from tritonstack.naming import endpoint_name
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class ModelResponse:
     """A model's response to one request.
 
     Attributes:
@@ -122,7 +122,7 @@ class ModelClient:
         *,
         payload_format: PayloadFormat = "auto",
         variant: str | None = None,
-    ) -> Answer:
+    ) -> ModelResponse:
         """Call a model with arrays.
 
         Args:
@@ -138,14 +138,14 @@ class ModelClient:
         Raises:
             InputError: no such model or variant, an ambiguous name, or inputs that cannot be sent.
             InvokeError: no response; a subclass for each reason, with botocore's error as the cause.
-            MalformedAnswerError: the response is no inference response.
+            MalformedResponseError: the response is no inference response.
             ReleaseLookupError: the release records cannot be read.
         """
         started = self._clock.now()
         body = encode(inputs, outputs=outputs, payload_format=payload_format)
         target, raw = self._call(name, body, self._on_wait, variant=variant)
         decoded = decode(raw.content, raw.content_type)
-        return Answer(
+        return ModelResponse(
             outputs=decoded.outputs,
             model_name=decoded.model_name,
             model_version=decoded.model_version,
@@ -168,7 +168,7 @@ class ModelClient:
         text: Text | None = None,
         outputs: Sequence[str] | None = None,
         variant: str | None = None,
-    ) -> Answer:
+    ) -> ModelResponse:
         """Call a model with an image or a text, by its recipe's adapters; ``meaning`` interprets the response.
 
         Needs ``s3:GetObject`` on the manifests. Tokenizers and labels are fetched once and kept in the user's cache.
@@ -190,7 +190,7 @@ class ModelClient:
         answer = self.invoke(name, inputs, requested_outputs(table, outputs), variant=variant)
         return self.with_meaning(answer, table)
 
-    def with_meaning(self, answer: Answer, table: TensorTable | None) -> Answer:
+    def with_meaning(self, answer: ModelResponse, table: TensorTable | None) -> ModelResponse:
         """The answer with its meanings, where the model's recipe interprets an output. Raises WorkFailedError."""
         kind = None if table is None else table.answers.kind
         if table is None or kind is None:
@@ -202,10 +202,10 @@ class ModelClient:
         """Paths of a model's client files, fetched where they are missing. Raises ClientFileError."""
         return self._files.paths(table.client_files, names)
 
-    def send_raw(self, name: str, body: Body, *, on_wait: OnWait) -> RawAnswer:
+    def send_raw(self, name: str, body: Body, *, on_wait: OnWait) -> RawResponse:
         """Call a model with an encoded body; the response without decoding.
 
-        Raises what :meth:`invoke` raises, but for MalformedAnswerError, and what ``on_wait`` raises.
+        Raises what :meth:`invoke` raises, but for MalformedResponseError, and what ``on_wait`` raises.
         """
         return self._call(name, body, on_wait)[1]
 
@@ -237,7 +237,7 @@ class ModelClient:
 
     def _call(
         self, name: str, body: Body, on_wait: OnWait | None, *, variant: str | None = None
-    ) -> tuple[InvokeTarget, RawAnswer]:
+    ) -> tuple[InvokeTarget, RawResponse]:
         """Call; after a ValidationError, retry once if the release record or the endpoint's outputs have changed."""
         reference = ModelReference.parse(name)
         target = self._target(reference, variant=variant)

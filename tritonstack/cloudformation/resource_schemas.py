@@ -22,7 +22,7 @@ def schema_data() -> dict[str, Any]:
 
 
 CUSTOM = "AWS::CloudFormation::CustomResource"
-Answer = Literal["no", "maybe", "yes"]
+Replaces = Literal["no", "maybe", "yes"]
 _ABSENT = object()
 
 
@@ -35,7 +35,7 @@ class ReplacementRules:
     conditional: tuple[tuple[str, ...], ...]  # paths whose change may replace it
     name: str | None  # the property with the physical name, where a change of it replaces the resource; else None
 
-    def of(self, path: Sequence[str | int], before: Any = None, after: Any = None) -> Answer:
+    def of(self, path: Sequence[str | int], before: Any = None, after: Any = None) -> Replaces:
         """Whether a change at ``path`` replaces the resource.
 
         Args:

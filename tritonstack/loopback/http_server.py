@@ -47,7 +47,7 @@ class Request:
 
 
 @dataclass(slots=True, eq=False)
-class Answer:
+class HttpResponse:
     """An HTTP response."""
 
     status: int
@@ -55,7 +55,7 @@ class Answer:
     body: bytes
 
     @classmethod
-    def of_json(cls, value: Any, *, status: int = 200) -> Answer:
+    def of_json(cls, value: Any, *, status: int = 200) -> HttpResponse:
         """A response with a JSON body."""
         return cls(status, {b"content-type": b"application/json"}, json.dumps(value).encode())
 
@@ -92,9 +92,9 @@ def internal_failure(message: str) -> InvokeError:
     return InvokeError("InternalFailure", 500, message)
 
 
-Handle = Callable[[Request], Awaitable[Answer]]
+Handle = Callable[[Request], Awaitable[HttpResponse]]
 Refused = Callable[[bytes, bytes, InvokeError], None]
-Done = Callable[[Answer | Exception], None]
+Done = Callable[[HttpResponse | Exception], None]
 HandleAtOnce = Callable[[Request, Done], bool]
 
 DRAINED_BYTES = 256 * 1024 * 1024
@@ -111,7 +111,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _RUN = str(uuid.uuid4())[:23]  # what the ids of all requests of this process begin with
 
 
-def render(answer: Answer, *, request_id: str, keep_alive: bool, id_header: bytes) -> tuple[bytes, bytes]:
+def render(answer: HttpResponse, *, request_id: str, keep_alive: bool, id_header: bytes) -> tuple[bytes, bytes]:
     """Head and body of a response, as sent."""
     lines = [_STATUS_LINES.get(answer.status) or f"HTTP/1.1 {answer.status} Unknown\r\n".encode()]
     lines += [b"%b: %b\r\n" % pair for pair in answer.headers.items()]
@@ -120,10 +120,10 @@ def render(answer: Answer, *, request_id: str, keep_alive: bool, id_header: byte
     return b"".join(lines), answer.body
 
 
-def error_answer(error: InvokeError) -> Answer:
+def error_answer(error: InvokeError) -> HttpResponse:
     """An error in the form from which an AWS SDK builds its exception."""
     headers = {b"content-type": b"application/json", b"x-amzn-errortype": error.code.encode()}
-    return Answer(error.status, headers, json.dumps({**error.members, "Message": error.message}).encode())
+    return HttpResponse(error.status, headers, json.dumps({**error.members, "Message": error.message}).encode())
 
 
 class ServerConnection(asyncio.Protocol):
@@ -327,12 +327,12 @@ class ServerConnection(asyncio.Protocol):
     async def _handle(self, request: Request) -> None:
         self._done(await self._server.answer(request))
 
-    def _done(self, outcome: Answer | Exception) -> None:
+    def _done(self, outcome: HttpResponse | Exception) -> None:
         """Respond to the current request."""
         if self._current is None:
             return
         (request_id, keep_alive), self._current = self._current, None
-        answer = outcome if isinstance(outcome, Answer) else self._server.failed(outcome, request_id=request_id)
+        answer = outcome if isinstance(outcome, HttpResponse) else self._server.failed(outcome, request_id=request_id)
         self._write(answer, request_id=request_id, keep_alive=keep_alive)
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._next)
@@ -340,7 +340,7 @@ class ServerConnection(asyncio.Protocol):
             self._ended.set_result(None)
             self._ended = None
 
-    def _write(self, answer: Answer, *, request_id: str, keep_alive: bool) -> None:
+    def _write(self, answer: HttpResponse, *, request_id: str, keep_alive: bool) -> None:
         if self._transport.is_closing():
             return
         id_header = self._server.id_header
@@ -370,7 +370,7 @@ class Server:
         refused: Refused = lambda _method, _path, _error: None,
         receive_seconds: float = RECEIVE_SECONDS,
         name: str = "local runtime",
-        error_answer: Callable[[InvokeError], Answer] = error_answer,
+        error_answer: Callable[[InvokeError], HttpResponse] = error_answer,
         id_header: bytes = b"x-amzn-requestid",
     ) -> None:
         """Does not listen yet.
@@ -405,14 +405,14 @@ class Server:
         self._requests += 1
         return f"{_RUN}-{self._requests:012x}"
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request) -> HttpResponse:
         """The response to a request, also where handling it fails."""
         try:
             return await self._handle(request)
         except Exception as error:  # noqa: BLE001  (a fault of ours must reach the caller as InternalFailure, and the log)
             return self.failed(error, request_id=request.id)
 
-    def failed(self, error: Exception, *, request_id: str) -> Answer:
+    def failed(self, error: Exception, *, request_id: str) -> HttpResponse:
         """The response to a request that failed; an internal failure is logged."""
         if isinstance(error, InvokeError):
             return self._error_answer(error)

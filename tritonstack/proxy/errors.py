@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError, NoCredentialsError, PartialCredenti
 from tritonstack.aws.session import CREDENTIAL_CODES, DENIED_CODES, THROTTLING_CODES, causes, code_of, credentials_ended
 from tritonstack.client.errors import (
     EndpointUnavailableError,
-    MalformedAnswerError,
+    MalformedResponseError,
     ModelFailedError,
     ModelNotReadyError,
     ReleaseLookupError,
@@ -15,7 +15,7 @@ from tritonstack.client.errors import (
     UnknownModelError,
 )
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.loopback.http_server import Answer
+from tritonstack.loopback.http_server import HttpResponse
 from tritonstack.untrusted.foreign_text import parse_json
 
 RENEW = "renew the AWS credentials that tritonstack proxy was started with, and start it again if it keeps saying so"
@@ -32,12 +32,12 @@ class HttpError(Exception):
         super().__init__(message)
 
 
-def error_answer(status: int, message: str) -> Answer:
+def error_answer(status: int, message: str) -> HttpResponse:
     """An error in KServe's form."""
-    return Answer.of_json({"error": message}, status=status)
+    return HttpResponse.of_json({"error": message}, status=status)
 
 
-def answer_of(error: TritonstackError) -> Answer:
+def answer_of(error: TritonstackError) -> HttpResponse:
     """The response for an error of the client."""
     missing = (NoCredentialsError, PartialCredentialsError)
     refused = any(isinstance(one, missing) or code_of(one) in CREDENTIAL_CODES for one in causes(error))
@@ -58,7 +58,7 @@ def is_denied(error: BaseException) -> bool:
     return any(code_of(one) in DENIED_CODES for one in causes(error))
 
 
-def _models_own(error: ModelFailedError) -> Answer:
+def _models_own(error: ModelFailedError) -> HttpResponse:
     """The container's own response; 502 or 504 where it gave no HTTP error."""
     if not 400 <= error.status <= 599:
         return error_answer(504 if TIMED_OUT in error.container_message else 502, one_line(error))
@@ -67,7 +67,7 @@ def _models_own(error: ModelFailedError) -> Answer:
     except ValueError:
         words = None
     if isinstance(words, dict) and isinstance(words.get("error"), str):
-        return Answer.of_json(words, status=error.status)
+        return HttpResponse.of_json(words, status=error.status)
     return error_answer(error.status, error.container_message or one_line(error))
 
 
@@ -78,7 +78,7 @@ def _status(error: TritonstackError) -> int:
         return 400
     if isinstance(error, RequestRefusedError | EndpointUnavailableError):
         return _of_invocation(error)
-    if isinstance(error, MalformedAnswerError):
+    if isinstance(error, MalformedResponseError):
         return 502
     return 503 if isinstance(error, ModelNotReadyError | ReleaseLookupError) else 500
 

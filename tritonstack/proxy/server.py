@@ -23,12 +23,12 @@ from tritonstack import VERSION
 from tritonstack.aws.sagemaker_rules import MAX_PAYLOAD_BYTES
 from tritonstack.aws.session import Session
 from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body, header_size
-from tritonstack.client.errors import MalformedAnswerError, ReleaseLookupError
-from tritonstack.client.invocation import Clock, RawAnswer, Wait
+from tritonstack.client.errors import MalformedResponseError, ReleaseLookupError
+from tritonstack.client.invocation import Clock, RawResponse, Wait
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import ModelReference, TimedCache
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.loopback.http_server import Answer, Headers, Request, Server
+from tritonstack.loopback.http_server import Headers, HttpResponse, Request, Server
 from tritonstack.models.model_config import ModelConfig, config_json, read_config
 from tritonstack.naming import ArchiveName, endpoint_name
 from tritonstack.proxy.errors import HttpError, answer_of, error_answer, is_denied
@@ -81,13 +81,13 @@ NO_MANIFEST = "its manifest cannot be read: it takes s3:GetObject and s3:ListBuc
 log = logging.getLogger("tritonstack.proxy")
 
 
-async def in_thread(work: Callable[[], Answer]) -> Answer:
+async def in_thread(work: Callable[[], HttpResponse]) -> HttpResponse:
     """The result of ``work``, done in a thread that ends with the process.
 
     Not in a ``ThreadPoolExecutor``: the interpreter's end waits for its threads, and an invocation may take over a
     minute.
     """
-    future: Future[Answer] = Future()
+    future: Future[HttpResponse] = Future()
     future.set_running_or_notify_cancel()  # from here on nothing cancels it
 
     def run() -> None:
@@ -123,8 +123,8 @@ class Proxy:
         self._states: TimedCache[str, str] = TimedCache(seconds=STATE_SECONDS, now=(clock or Clock()).now)
         self._callers = asyncio.Semaphore(concurrency)
         self._lookups = asyncio.Semaphore(LOOKUPS)
-        self._answers: dict[str, Callable[[Route, Request], Answer]] = {
-            "server": lambda _route, _request: Answer.of_json(SERVER_METADATA),
+        self._answers: dict[str, Callable[[Route, Request], HttpResponse]] = {
+            "server": lambda _route, _request: HttpResponse.of_json(SERVER_METADATA),
             "ready": self._server_ready,
             "model": lambda route, _request: self._described(route, model_metadata),
             "model-ready": self._model_ready,
@@ -132,20 +132,20 @@ class Proxy:
             "model-infer": self._infer,
         }
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> HttpResponse:
         """The response to a request."""
         try:
             route = read_route(request.method, request.path)
         except HttpError as error:
             return error_answer(error.status, str(error))
         if route.what == "live":
-            return Answer(200, {}, b"")
+            return HttpResponse(200, {}, b"")
         if route.what in ("stats", "model-stats"):
             return error_answer(501, NO_STATISTICS)
         async with self._callers if route.what == "model-infer" else self._lookups:
             return await in_thread(lambda: self.answer(route, request))
 
-    def answer(self, route: Route, request: Request) -> Answer:
+    def answer(self, route: Route, request: Request) -> HttpResponse:
         """The response to a routed request; blocks."""
         try:
             if route.version and not (route.version.isascii() and route.version.isdigit()):
@@ -159,7 +159,7 @@ class Proxy:
             log.warning("%s: %d %s", route.model or route.what, answer.status, answer.body[:1000].decode())
         return answer
 
-    def _infer(self, route: Route, request: Request) -> Answer:
+    def _infer(self, route: Route, request: Request) -> HttpResponse:
         name = self._named(route.model)
 
         def stop_for_nobody(_wait: Wait | None = None) -> None:
@@ -179,21 +179,21 @@ class Proxy:
             )
         return answer
 
-    def _server_ready(self, _route: Route, _request: Request) -> Answer:
+    def _server_ready(self, _route: Route, _request: Request) -> HttpResponse:
         try:
             self.client.releases()
         except ReleaseLookupError as error:
             if not is_denied(error):  # names with their endpoints need no permission to list
                 return answer_of(error)
-        return Answer(200, {}, b"")
+        return HttpResponse(200, {}, b"")
 
-    def _model_ready(self, route: Route, _request: Request) -> Answer:
+    def _model_ready(self, route: Route, _request: Request) -> HttpResponse:
         release = self.client.resolve(self._named(route.model))
         name = endpoint_name(environment=self.client.environment, endpoint=release.endpoint)
         reason = self._states.get(name, lambda: unready(self._sagemaker(), name))
-        return error_answer(503, reason) if reason else Answer(200, {}, b"")
+        return error_answer(503, reason) if reason else HttpResponse(200, {}, b"")
 
-    def _described(self, route: Route, describe: Callable[[Described], dict[str, Any]]) -> Answer:
+    def _described(self, route: Route, describe: Callable[[Described], dict[str, Any]]) -> HttpResponse:
         name, step = split_address(route.model)
         manifest = self.client.manifest(self._named(name))
         if manifest is None:
@@ -203,7 +203,7 @@ class Proxy:
                 return error_answer(
                     404, f"{name} has no step {step!r}; it has {', '.join(sorted(manifest['configs']))}"
                 )
-            return Answer.of_json(describe(Described(manifest=manifest, name=name, step=step)))
+            return HttpResponse.of_json(describe(Described(manifest=manifest, name=name, step=step)))
         except (KeyError, TypeError, ValueError) as error:
             return error_answer(502, f"{name}: its manifest is none that tritonstack publish writes: {error!r}")
 
@@ -250,18 +250,18 @@ def request_body(headers: Headers, content: bytes) -> Body:
     return Body(content=content, content_type=f"{BINARY_PREFIX}{int(text)}")
 
 
-def kserve_answer(raw: RawAnswer, *, model: str) -> tuple[Answer, str]:
+def kserve_answer(raw: RawResponse, *, model: str) -> tuple[HttpResponse, str]:
     """A response of InvokeEndpoint in KServe's form, with ``model`` instead of the archive's name; its model version.
 
-    Raises MalformedAnswerError where it is no inference response, or its length does not fit.
+    Raises MalformedResponseError where it is no inference response, or its length does not fit.
     """
     length = header_size(raw.content_type, len(raw.content))
     if length is None:
         content, version = _renamed(raw.content, model)
-        return Answer(200, {b"content-type": JSON_TYPE.encode()}, content), version
+        return HttpResponse(200, {b"content-type": JSON_TYPE.encode()}, content), version
     renamed, version = _renamed(raw.content[:length], model)
     headers = {b"content-type": b"application/octet-stream", LENGTH_HEADER: b"%d" % len(renamed)}
-    return Answer(200, headers, b"".join((renamed, memoryview(raw.content)[length:]))), version
+    return HttpResponse(200, headers, b"".join((renamed, memoryview(raw.content)[length:]))), version
 
 
 def _renamed(described: bytes, model: str) -> tuple[bytes, str]:
@@ -274,7 +274,7 @@ def _renamed(described: bytes, model: str) -> tuple[bytes, str]:
     with suppress(ValueError):
         answer = json.loads(described)
     if not isinstance(answer, dict) or "outputs" not in answer:
-        raise MalformedAnswerError(f"no inference response: {len(described)} bytes, {bytes(described[:80])!r} …")
+        raise MalformedResponseError(f"no inference response: {len(described)} bytes, {bytes(described[:80])!r} …")
     answer["model_name"] = model
     return json.dumps(answer, separators=(",", ":")).encode(), str(answer.get("model_version", ""))
 

@@ -14,7 +14,7 @@ from tritonstack import aws_names
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.aws.session import DENIED_CODES, Session, code_of, credentials_ended
 from tritonstack.client.manifest import read_table
-from tritonstack.client.model_client import Answer, ModelClient
+from tritonstack.client.model_client import ModelClient, ModelResponse
 from tritonstack.client.releases import ModelRelease
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.models.manifest import Manifest
@@ -170,7 +170,9 @@ class Verifier:
             model=release.model, digest=release.digest, difference=difference, milliseconds=answer.total_milliseconds
         )
 
-    def ask(self, release: ModelRelease, deployed: DeployedSet, *, sample_of: ModelRelease | None = None) -> Answer:
+    def ask(
+        self, release: ModelRelease, deployed: DeployedSet, *, sample_of: ModelRelease | None = None
+    ) -> ModelResponse:
         """Invoke a release's archive with its own sample request, or with that of ``sample_of``.
 
         Raises:
@@ -193,7 +195,7 @@ class Verifier:
             raise WorkFailedError(f"s3://{self._bucket.name}/{key} is no manifest of this version: {error}") from error
         return manifest, place.client_folder(release.archive)
 
-    def _invoke(self, release: ModelRelease, deployed: DeployedSet, manifest: Manifest, folder: str) -> Answer:
+    def _invoke(self, release: ModelRelease, deployed: DeployedSet, manifest: Manifest, folder: str) -> ModelResponse:
         """The response to the sample request of a manifest, whose client files are in ``folder``."""
         table = read_table(json.loads(manifest.to_json()), bucket=self._bucket.name, folder=folder)
         adapter = manifest.adapters.of(manifest.sample.adapter) if manifest.sample.adapter else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from tritonstack.cloudformation.resource_schemas import Answer
+from tritonstack.cloudformation.resource_schemas import Replaces
 from tritonstack.review.snapshot import Json, Resource
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class PropertyChange:
     path: tuple[str | int, ...]
     before: Json | Absent  # in the snapshot's normal form; ABSENT for a new property
     after: Json | Absent  # likewise; ABSENT for a removed one
-    replaces: Answer = "no"  # whether the change replaces the resource, by CloudFormation's resource schemas
+    replaces: Replaces = "no"  # whether the change replaces the resource, by CloudFormation's resource schemas
     # what gives the value another content though the text is the same (``before`` and ``after`` are then equal): a
     # logical id, a parameter's name, an asset's or document's construct path. Else None
     follows: str | None = None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tritonstack.cloudformation.resource_schemas import CUSTOM, Answer, ReplacementRules, replacement_rules
+from tritonstack.cloudformation.resource_schemas import CUSTOM, ReplacementRules, Replaces, replacement_rules
 from tritonstack.review.change import ABSENT, Effect, PropertyChange, ResourceChange
 from tritonstack.review.intrinsics import assets_in, is_function, physical_name, references
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
@@ -260,7 +260,7 @@ class _Pending:
         return [*self.text, *self.following.values()]
 
     @property
-    def replaces(self) -> Answer:
+    def replaces(self) -> Replaces:
         found = {each.replaces for each in self.properties}
         if "yes" in found or self.before.type != self.after.type:
             return "yes"
@@ -280,7 +280,7 @@ class _Pending:
         return came
 
 
-def _replaces(rules: ReplacementRules | None, change: PropertyChange) -> Answer:
+def _replaces(rules: ReplacementRules | None, change: PropertyChange) -> Replaces:
     if rules is None:
         return "no" if change.path[0] == "Tags" else "maybe"
     values = [None if value is ABSENT else value for value in (change.before, change.after)]

@@ -13,15 +13,15 @@ from tritonstack.cli.conventions import json_option, json_text, print_json, resu
 from tritonstack.errors import Problem, WorkFailedError
 from tritonstack_capacity import LimitMissedError
 from tritonstack_capacity.commands import text_table
-from tritonstack_capacity.simulation.answer import PERCENTILES, Answer, Latencies, answer
 from tritonstack_capacity.simulation.hit_ratio import SteadyState
-from tritonstack_capacity.simulation.report import about, answer_document, sentences
+from tritonstack_capacity.simulation.report import about, result_document, sentences
+from tritonstack_capacity.simulation.result import PERCENTILES, Latencies, SimulationResult, simulation_result
 from tritonstack_capacity.simulation.scenario_file import prepare
 
 NONE = "-"
 
 
-def simulate_view(found: Answer) -> RenderableType:
+def simulate_view(found: SimulationResult) -> RenderableType:
     """Tables of requests and latencies, the rest in sentences, then assumptions."""
     parts: list[RenderableType] = [about(found), _calls(found), _latencies(found), *sentences(found), ""]
     if found.steady is not None:
@@ -29,7 +29,7 @@ def simulate_view(found: Answer) -> RenderableType:
     return Group(*parts, "assumed:", *(f"- {line}" for line in found.assumptions))
 
 
-def _calls(found: Answer) -> Table:
+def _calls(found: SimulationResult) -> Table:
     calls = found.calls
     met = {
         "a loaded model (hit)": calls.hits,
@@ -44,7 +44,7 @@ def _calls(found: Answer) -> Table:
     return text_table(("met", "requests", "share"), rows)
 
 
-def _latencies(found: Answer) -> Table:
+def _latencies(found: SimulationResult) -> Table:
     columns = ("latency, ms", "mean", *(f"p{percent}" for percent in PERCENTILES), "greatest")
     rows = [
         ("all requests", *_cells(found.calls.everyone)),
@@ -99,13 +99,13 @@ def command(
     SCENARIO is a YAML or JSON file (schemas/scenario.schema.json). Reads only files. Exit code 1 where the scenario's
     latency limit is not kept: the result is printed all the same.
     """
-    found = answer(prepare(scenario, seed=seed, trace=trace), seed=seed)
+    found = simulation_result(prepare(scenario, seed=seed, trace=trace), seed=seed)
     if as_json:
-        print_json(answer_document(found))
+        print_json(result_document(found))
     else:
         result_console().print(simulate_view(found))
     if output is not None:
-        write_text(output, json_text(answer_document(found)))
+        write_text(output, json_text(result_document(found)))
     if html is not None:
         # Only here: a run without plots does not need them.
         from tritonstack_capacity.simulation.page import simulation_page  # noqa: PLC0415
@@ -115,7 +115,7 @@ def command(
         raise LimitMissedError(_missed(found, scenario))
 
 
-def _missed(found: Answer, scenario: Path) -> Problem:
+def _missed(found: SimulationResult, scenario: Path) -> Problem:
     reached = found.calls.everyone.percentiles[95]
     warm = found.calls.warm.percentiles.get(95)
     cold = warm is not None and warm <= (found.scenario.latency_limit_ms or 0)

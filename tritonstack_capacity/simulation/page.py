@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tritonstack.pages.charts import TIME_STEPS, Axis, Chart, Line, Points, line_chart, linear_axis, mark_text
 from tritonstack.pages.page import Figure, Page, Section, render
-from tritonstack_capacity.simulation.answer import Answer
 from tritonstack_capacity.simulation.hit_ratio import SIZES
 from tritonstack_capacity.simulation.report import about, sentences
+from tritonstack_capacity.simulation.result import SimulationResult
 
 ESTIMATED = (
     "Estimated from the models' rates, without a replay (Che's approximation of a least-recently-used cache): a model "
@@ -17,7 +17,7 @@ ESTIMATED = (
 )
 
 
-def simulation_page(found: Answer) -> str:
+def simulation_page(found: SimulationResult) -> str:
     """The whole document."""
     return render(
         Page(
@@ -33,7 +33,7 @@ def simulation_page(found: Answer) -> str:
     )
 
 
-def _tiles(found: Answer) -> Iterator[tuple[str, str]]:
+def _tiles(found: SimulationResult) -> Iterator[tuple[str, str]]:
     calls, cost = found.calls, found.cost
     p95, warm = calls.everyone.percentiles.get(95), calls.warm.percentiles.get(95)
     yield "-" if calls.hit_ratio is None else f"{100 * calls.hit_ratio:.1f} %", "hit ratio"
@@ -46,7 +46,7 @@ def _tiles(found: Answer) -> Iterator[tuple[str, str]]:
     yield "-" if found.held is None else f"{found.held[0]:,.0f}", "models on an instance"
 
 
-def _figures(found: Answer) -> Iterator[Figure]:
+def _figures(found: SimulationResult) -> Iterator[Figure]:
     course, limit = found.course, found.scenario.latency_limit_ms
     yield _figure("calls", "Requests (Invocations)", "a minute", {"requests": course.calls_per_minute})
     yield _figure("hits", "Hits (ModelCacheHit)", "percent of requests", {"hits": course.hit_percent}, top=100.0)

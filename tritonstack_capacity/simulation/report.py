@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonstack_capacity.simulation.answer import Answer, Latencies
 from tritonstack_capacity.simulation.hit_ratio import SteadyState
+from tritonstack_capacity.simulation.result import Latencies, SimulationResult
 from tritonstack_capacity.simulation.split import BUSIEST, MOST_SIMULATED, SplitAdvice
 
 FORMAT = 3
 
 
-def about(found: Answer) -> str:
+def about(found: SimulationResult) -> str:
     """What was simulated, and which of it is counted."""
     warm_up = found.scenario.warm_up_minutes
     counted = f", of which {found.calls.calls:,} after {warm_up:g} min of warm-up are counted" if warm_up else ""
@@ -19,7 +19,7 @@ def about(found: Answer) -> str:
     return f"{len(found.trace):,} requests of {len(found.models):,} models in {minutes:,.1f} min{counted}"
 
 
-def sentences(found: Answer) -> list[str]:
+def sentences(found: SimulationResult) -> list[str]:
     """Limit, instances, cost, loads, models on an instance, and whether to split."""
     loads, calls = found.loads, found.calls
     least, mean, greatest = found.instances
@@ -50,7 +50,7 @@ def sentences(found: Answer) -> list[str]:
     return lines
 
 
-def _steady(found: Answer, steady: SteadyState) -> list[str]:
+def _steady(found: SimulationResult, steady: SteadyState) -> list[str]:
     held = "" if found.held is None else f"{found.held[0]:,.1f} on average, at most {found.held[1]:,.1f}; "
     limit = "all models fit" if steady.limited_by is None else f"limited by {steady.limited_by}"
     simulated = "" if found.calls.hit_ratio is None else f", {100 * found.calls.hit_ratio:.2f} % simulated"
@@ -67,7 +67,7 @@ def _steady(found: Answer, steady: SteadyState) -> list[str]:
     return lines
 
 
-def _split(found: Answer) -> str:
+def _split(found: SimulationResult) -> str:
     advice = found.split
     if advice is None:
         return "two endpoints: one model is requested, there is nothing to split"
@@ -93,7 +93,7 @@ def _instances(count: int) -> str:
     return "1 instance" if count == 1 else f"{count:,} instances"
 
 
-def _cost(found: Answer) -> str:
+def _cost(found: SimulationResult) -> str:
     cost = found.cost
     if cost.total is None or cost.mean_per_hour is None:
         return f"cost: unknown ({cost.source}); {cost.instance_hours:,.2f} instance hours"
@@ -104,7 +104,7 @@ def _cost(found: Answer) -> str:
     )
 
 
-def answer_document(found: Answer) -> dict[str, Any]:
+def result_document(found: SimulationResult) -> dict[str, Any]:
     """Plain values. Times are seconds, latencies milliseconds; null is unknown, never zero."""
     calls, loads, cost = found.calls, found.loads, found.cost
     return {
@@ -163,7 +163,7 @@ def _latencies(each: Latencies) -> dict[str, Any]:
     return {"calls": each.count, "mean": each.mean, **values, "greatest": each.greatest}
 
 
-def _steady_document(found: Answer, steady: SteadyState) -> dict[str, Any]:
+def _steady_document(found: SimulationResult, steady: SteadyState) -> dict[str, Any]:
     """By Che's approximation."""
     return {
         "models": steady.models,

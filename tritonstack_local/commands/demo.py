@@ -19,7 +19,7 @@ from tritonstack.cli.conventions import LOCAL, environment_option, json_option, 
 from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
 from tritonstack.client.body import Array
-from tritonstack.client.model_client import Answer
+from tritonstack.client.model_client import ModelResponse
 from tritonstack.config import EndpointSettings, Environment, load_environment
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.lint.registry import shown
@@ -47,7 +47,7 @@ class Request:
     endpoint: str
     model: str
     target_model: str
-    send: Callable[[], Answer]
+    send: Callable[[], ModelResponse]
     file: str  # as shown; empty where an export makes it
 
 
@@ -57,7 +57,7 @@ class Call:
 
     cold: bool
     evicted: frozenset[str]
-    answer: Answer
+    answer: ModelResponse
 
 
 @dataclass(kw_only=True)

@@ -21,7 +21,7 @@ from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.progress import ShownStep, Steps, ended_by_signals
 from tritonstack.client import ModelClient
 from tritonstack.client.errors import InvokeError
-from tritonstack.client.model_client import Answer
+from tritonstack.client.model_client import ModelResponse
 from tritonstack.client.releases import ModelRelease
 from tritonstack.config import EndpointSettings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
@@ -311,7 +311,7 @@ def _answer_before(verifier: Verifier, new: ModelRelease, digest: str | None, de
         return " ".join((str(error) if isinstance(error, OUTCOMES) else repr(error)).split())
 
 
-def _answer_now(verifier: Verifier, new: ModelRelease, deployed: DeployedSet, *, name: str) -> Answer:
+def _answer_now(verifier: Verifier, new: ModelRelease, deployed: DeployedSet, *, name: str) -> ModelResponse:
     """Response of a release to its sample request. Raises :class:`WorkFailedError` where there is none."""
     try:
         return verifier.ask(new, deployed)

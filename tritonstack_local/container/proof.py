@@ -18,7 +18,7 @@ from tritonstack.archives.programs import Report
 from tritonstack.client.body import Body, decode, encode
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import Problem, WorkFailedError, refuse
-from tritonstack.local_aws import ContainerAnswer
+from tritonstack.local_aws import ContainerResponse
 from tritonstack.paths import setup_command
 from tritonstack_local.container import ContainerSettings, TritonContainer, TritonFiles, prepare_model_data
 from tritonstack_local.container.serve import SINGLE_MODEL_REPOSITORY
@@ -45,7 +45,7 @@ def answer_in_container(
     loads: tuple[str, ...],
     work: Path,
     report: Report,
-) -> ContainerAnswer:
+) -> ContainerResponse:
     """Load a repository as a single-model container does, ``loads`` beside the model, and send one request.
 
     Raises InputError: the environments of the local Triton are not made on this machine. Raises WorkFailedError: the
@@ -82,7 +82,7 @@ def answer_in_container(
     stood_in = sorted({line.partition(_STAND_IN)[2].strip() for line in lines if _STAND_IN in line})
     said = [line.partition(" (model ")[0] for line in stood_in]  # without the model that a line names at its end
     unsaid = [change for change in changes if not any(line in change for line in said)]
-    return ContainerAnswer(
+    return ContainerResponse(
         outputs=outputs, stand_ins=(*stood_in, *unsaid), tools={"tritonserver": version}, peak_bytes=peak
     )
 

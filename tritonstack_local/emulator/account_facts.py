@@ -87,7 +87,7 @@ def _quota(service: str, name: str, value: int) -> dict[str, Any]:
 # --- Triton images in AWS's ECR accounts ---
 # The catalogue's releases, under a digest that is constructed from the tag; nothing can be pulled.
 
-Answer = tuple[int, dict[str, str], Any]
+ServiceResponse = tuple[int, dict[str, str], Any]
 
 
 @functools.cache
@@ -111,18 +111,18 @@ def install() -> None:
     JsonService(service="pricing", target_prefix="AWSPriceListService").install()
     theirs = ecr.batch_get_image.current
 
-    def batch_get_image(request: dict[str, Any]) -> Answer:
+    def batch_get_image(request: dict[str, Any]) -> ServiceResponse:
         _put_images(get_region())
         with request_scope(request.get("registryId") or get_account_id(), get_region()):
-            answer: Answer = theirs(request)
+            answer: ServiceResponse = theirs(request)
         return answer
 
     ecr.batch_get_image.replace(batch_get_image)
     described = ecr.describe_images.current
 
-    def describe_images(request: dict[str, Any]) -> Answer:
+    def describe_images(request: dict[str, Any]) -> ServiceResponse:
         name = request.get("repositoryName", "")
-        answer: Answer = described(request)
+        answer: ServiceResponse = described(request)
         if re.fullmatch(r"cdk-[a-z0-9]+-container-assets-\d{12}-[a-z0-9-]+", name):
             # As if pushed, so that the CDK's command line asks no Docker engine to build it: no image runs here.
             logger.warning("an image of %s is not built: the local AWS serves with its own Triton", name)

@@ -156,11 +156,11 @@ INVOCATION = re.compile(r"^/endpoints/[^/]+/(invocations|invocations-response-st
 
 _SECONDS = 90.0  # SageMaker gives a container 60 s; the runtime responds itself when those are over
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "content-length"})
-Answer = tuple[int, list[tuple[str, str]], bytes]
+GatewayResponse = tuple[int, list[tuple[str, str]], bytes]
 Said = tuple[int, dict[str, Any]]
 
 
-def forward(url: str | None, path: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
+def forward(url: str | None, path: str, headers: list[tuple[str, str]], body: bytes) -> GatewayResponse:
     """The runtime's response: status, headers, body. Without a runtime the response of a SageMaker that is down."""
     if url is None:
         return _unavailable("the local AWS was started without a runtime (TRITONSTACK_RUNTIME_URL)")
@@ -179,7 +179,7 @@ def _end_to_end(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in headers if name.lower() not in _HOP_BY_HOP]
 
 
-def _unavailable(reason: str) -> Answer:
+def _unavailable(reason: str) -> GatewayResponse:
     """SageMaker Runtime's ``ServiceUnavailable`` (503)."""
     body = json.dumps({"Message": f"The service is unavailable: {reason}."}).encode()
     return 503, [("Content-Type", "application/json"), ("x-amzn-ErrorType", "ServiceUnavailable")], body
@@ -225,7 +225,7 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection's request, or the server's life cycle."""
-        answer: Answer | None = None
+        answer: GatewayResponse | None = None
         if scope["type"] == "websocket":  # no service here has any, and a page may open one without asking
             await receive()
             await send({"type": "websocket.close", "code": 1008})
@@ -256,7 +256,7 @@ class Gateway:
         else:
             await _answer(send, answer)
 
-    async def _own(self, scope: Scope, receive: Receive) -> Answer:
+    async def _own(self, scope: Scope, receive: Receive) -> GatewayResponse:
         fault = self._keys.token_fault(_header(scope, TOKEN_HEADER))
         if fault is not None:
             return _json(403, {"message": f"The request is refused: {fault}."})
@@ -314,7 +314,7 @@ class Gateway:
             return 200, {"deployment": reported}
         return 409, {"message": f"{outcome} of {config} is not awaited of an endpoint {endpoint}"}
 
-    async def _invoke(self, scope: Scope, receive: Receive) -> Answer:
+    async def _invoke(self, scope: Scope, receive: Receive) -> GatewayResponse:
         body = await _body(receive)
         if body is None:
             return _json(413, {"Message": f"The body is larger than {_LARGEST_BODY} bytes."})
@@ -322,7 +322,7 @@ class Gateway:
         path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(scope["path"])
         if scope.get("query_string"):  # a presigned request is signed there
             path += f"?{scope['query_string'].decode('latin-1')}"
-        answer: Answer = await run_reentrant(forward, self._runtime_url, path, headers, body)
+        answer: GatewayResponse = await run_reentrant(forward, self._runtime_url, path, headers, body)
         return answer
 
 
@@ -356,7 +356,7 @@ def _foreign(scope: Scope) -> str | None:
     )
 
 
-async def _of_ministack(scope: Scope, receive: Receive) -> tuple[Receive, Answer | None]:
+async def _of_ministack(scope: Scope, receive: Receive) -> tuple[Receive, GatewayResponse | None]:
     """The body of a custom resource's response or of a signal; the refusal of MiniStack's other routes."""
     method, path = scope["method"], scope["path"]
     if method != "PUT" or not _ANSWERS.fullmatch(path):
@@ -404,11 +404,11 @@ def _without_cors(send: Send) -> Send:
     return sending
 
 
-def _json(status: int, content: dict[str, Any]) -> Answer:
+def _json(status: int, content: dict[str, Any]) -> GatewayResponse:
     return status, [("Content-Type", "application/json")], json.dumps(content).encode()
 
 
-async def _answer(send: Send, answer: Answer) -> None:
+async def _answer(send: Send, answer: GatewayResponse) -> None:
     status, headers, body = answer
     encoded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     encoded.append((b"content-length", str(len(body)).encode()))

@@ -12,16 +12,16 @@ from tritonstack_local.emulator.ministack_adapter.core import get_account_id, ge
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import call
 
-Answer = tuple[int, dict[str, str], Any]
+ServiceResponse = tuple[int, dict[str, str], Any]
 
 
 def install() -> None:
     """Have CopyObject heed its conditions (S3 API reference), and complete MiniStack's provisioner of buckets."""
     copy = s3.copy_object.current
 
-    def copy_object(bucket: str, key: str, headers: dict[str, str]) -> Answer:
+    def copy_object(bucket: str, key: str, headers: dict[str, str]) -> ServiceResponse:
         destination = s3.object_record(bucket, key)
-        answer: Answer = s3.check_put_preconditions(headers, destination) or copy(bucket, key, headers)
+        answer: ServiceResponse = s3.check_put_preconditions(headers, destination) or copy(bucket, key, headers)
         return answer
 
     s3.copy_object.replace(copy_object)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from tritonstack.loopback.http_server import Answer, InvokeError, Request, Server
+from tritonstack.loopback.http_server import HttpResponse, InvokeError, Request, Server
 from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER
 from tritonstack_local.runtime.background import say_if_it_failed
 from tritonstack_local.runtime.callers import Authority, Callers
@@ -137,7 +137,7 @@ class Runtime:
         endpoint = self.reconciler.endpoints.get(name)
         return {} if endpoint is None else endpoint.described.tags
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> HttpResponse:
         path, name = request.path, endpoint_in(request.method, request.path)
         if name is not None:
             await self._callers.check(request, name)
@@ -151,9 +151,9 @@ class Runtime:
             if fault is not None:
                 raise InvokeError("AccessDeniedException", 403, f"The request is refused: {fault}.")
             if request.method == b"GET" and path == b"/_tritonstack/health":
-                return Answer.of_json({"status": "ok"})
+                return HttpResponse.of_json({"status": "ok"})
             if request.method == b"GET" and path == b"/_tritonstack/status":
-                return Answer.of_json(runtime_status(self.reconciler))
+                return HttpResponse.of_json(runtime_status(self.reconciler))
         sentence = f"The local runtime implements InvokeEndpoint, not {shortened(path.decode('latin-1'))}."
         raise InvokeError("UnknownOperationException", 404, sentence)
 

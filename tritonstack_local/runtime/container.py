@@ -7,7 +7,7 @@ import json
 import logging
 from pathlib import Path
 
-from tritonstack.loopback.http_server import Answer
+from tritonstack.loopback.http_server import HttpResponse
 from tritonstack_local.container import prepare_model_data
 from tritonstack_local.container.repository import ConfigSyntaxError
 from tritonstack_local.runtime.model_cache import TARGET_MODEL, CachedModel
@@ -82,7 +82,7 @@ class ContainerClient:
         finally:
             connection.close()
 
-    async def load(self, model: CachedModel, *, url: str) -> Answer:
+    async def load(self, model: CachedModel, *, url: str) -> HttpResponse:
         """Load the model that is unpacked at ``url``. Raises ContainerGoneError, TimeoutError."""
         body = json.dumps({"model_name": model.hash, "url": url}).encode()
         head = (
@@ -91,7 +91,7 @@ class ContainerClient:
         )
         return await self._loads.call(head, body, seconds=self._settings.load_seconds)
 
-    async def unload(self, model: CachedModel) -> Answer:
+    async def unload(self, model: CachedModel) -> HttpResponse:
         """Unload a model. Raises ContainerGoneError, TimeoutError."""
         head = b"DELETE /models/%b HTTP/1.1\r\nhost: localhost\r\n%b: %b\r\n\r\n" % (
             model.hash.encode(),
@@ -100,7 +100,7 @@ class ContainerClient:
         )
         return await self._unloads.call(head, b"", seconds=self._settings.unload_seconds)
 
-    async def invoke(self, head: bytes, body: bytes, *, seconds: float) -> Answer:
+    async def invoke(self, head: bytes, body: bytes, *, seconds: float) -> HttpResponse:
         """Send one inference request. Raises ContainerGoneError, TimeoutError."""
         pool = self.pool
         connection = pool.take_idle() or await pool.take()

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from tritonstack.loopback.http_server import Answer, InvokeError, Request
+from tritonstack.loopback.http_server import HttpResponse, InvokeError, Request
 from tritonstack_local.runtime.background import ErrorLog, repeat, say_if_it_failed
 from tritonstack_local.runtime.deployed import (
     ENDED,
@@ -87,7 +87,7 @@ class RunningEndpoint:
         """The variants that receive the next request."""
         return self.starting if self._split.next_is_new() and self.starting is not None else self.serving
 
-    async def invoke(self, request: Request) -> Answer:
+    async def invoke(self, request: Request) -> HttpResponse:
         """Respond to a request by the fleet in service, or by the new one while that has a share of the requests."""
         variants = self._next()
         if variants is not None:

@@ -23,7 +23,7 @@ import psutil
 
 from tritonstack import aws_names
 from tritonstack.errors import TritonstackError
-from tritonstack.loopback.http_server import Answer, InvokeError
+from tritonstack.loopback.http_server import HttpResponse, InvokeError
 from tritonstack.untrusted.unpacking import UnpackLimits
 from tritonstack_local import NO_MODEL_DATA
 from tritonstack_local.container import ContainerSettings, TritonContainer
@@ -183,12 +183,12 @@ class RunningFleet:
 
     # The container's models -----------------------------------------------------------------------------------------
 
-    async def load(self, model: CachedModel) -> Answer:
+    async def load(self, model: CachedModel) -> HttpResponse:
         """Load a model into the container, once it is up."""
         client, container = await self._running()
         return await client.load(model, url=container.model_url(model.hash))
 
-    async def unload(self, model: CachedModel) -> Answer:
+    async def unload(self, model: CachedModel) -> HttpResponse:
         """Unload a model from the container."""
         client, _ = await self._running()
         return await client.unload(model)

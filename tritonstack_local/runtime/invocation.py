@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tritonstack import aws_names
 from tritonstack.aws.sagemaker_rules import INSUFFICIENT_STORAGE
-from tritonstack.loopback.http_server import Answer, Headers, InvokeError, Request
+from tritonstack.loopback.http_server import Headers, HttpResponse, InvokeError, Request
 from tritonstack_local.runtime import errors
 from tritonstack_local.runtime.container import SINGLE_MODEL_LINE, ContainerClient
 from tritonstack_local.runtime.fleet import FleetState, RunningFleet
@@ -55,7 +55,7 @@ def checked_target(raw: bytes) -> str:
     return text
 
 
-async def invoke(fleet: RunningFleet, request: Request) -> Answer:
+async def invoke(fleet: RunningFleet, request: Request) -> HttpResponse:
     """Respond to one request by this fleet, and count it. Raises InvokeError: as InvokeEndpoint fails."""
     fleet.in_flight += 1
     concurrent = fleet.in_flight
@@ -84,7 +84,7 @@ def refused(fleet: RunningFleet, error: InvokeError) -> None:
     fleet.metrics.invocation(in_model=0.0, total=0.0, error=error, hit=None, concurrent=fleet.in_flight + 1)
 
 
-Done = Callable[[Answer | Exception], None]
+Done = Callable[[HttpResponse | Exception], None]
 """Takes a request's response, or what it failed with."""
 
 
@@ -138,7 +138,7 @@ class _CallAtOnce:
         """The container responded, or will not: count it, and pass the response on."""
         ended, fleet = time.monotonic(), self.fleet
         error: InvokeError | None = None
-        answer: Answer | Exception
+        answer: HttpResponse | Exception
         try:
             self.client.pool.release(self.connection)
             fleet.models.release(self.model)
@@ -167,7 +167,7 @@ class _Measured:
     hit: bool | None = None
 
 
-async def _invoke(fleet: RunningFleet, request: Request, measured: _Measured) -> Answer:
+async def _invoke(fleet: RunningFleet, request: Request, measured: _Measured) -> HttpResponse:
     target = request.headers.get(TARGET_MODEL)
     variant = request.headers.get(TARGET_VARIANT)
     for header in UNSUPPORTED.keys() & request.headers.keys():
@@ -218,7 +218,7 @@ def _head(line: bytes, request: Request) -> bytes:
     return b"".join(parts)
 
 
-async def _call(fleet: RunningFleet, model: CachedModel | None, request: Request, measured: _Measured) -> Answer:
+async def _call(fleet: RunningFleet, model: CachedModel | None, request: Request, measured: _Measured) -> HttpResponse:
     """Send the request to the container; ``model`` is None where it serves a single one."""
     client = _client(fleet)
     line = SINGLE_MODEL_LINE if model is None else model.line
@@ -233,7 +233,7 @@ async def _call(fleet: RunningFleet, model: CachedModel | None, request: Request
     return _given(fleet, outcome, model=model)
 
 
-def _given(fleet: RunningFleet, outcome: RequestOutcome, *, model: CachedModel | None) -> Answer:
+def _given(fleet: RunningFleet, outcome: RequestOutcome, *, model: CachedModel | None) -> HttpResponse:
     """The caller's response, by the outcome of the container's request. Raises InvokeError.
 
     On a 507 SageMaker unloads another model (developer guide, mms-container-apis); the caller gets the error too.
@@ -251,7 +251,7 @@ def _given(fleet: RunningFleet, outcome: RequestOutcome, *, model: CachedModel |
     for name in GIVEN_BACK:
         if name in headers:
             given[name] = headers[name]
-    return Answer(200, given, outcome.body)
+    return HttpResponse(200, given, outcome.body)
 
 
 def _left(fleet: RunningFleet, request: Request) -> float:

@@ -21,7 +21,7 @@ from tritonstack.aws.sagemaker_rules import (
     model_to_retire,
     unloads_when_idle,
 )
-from tritonstack.loopback.http_server import Answer, InvokeError, internal_failure
+from tritonstack.loopback.http_server import HttpResponse, InvokeError, internal_failure
 from tritonstack_local.runtime.background import say_if_it_failed
 from tritonstack_local.runtime.errors import ContainerAddress, model_not_ready
 from tritonstack_local.runtime.metrics import FleetMetrics
@@ -74,8 +74,8 @@ class ModelCache:
     """The models of one container."""
 
     # these send requests to the container, and raise ContainerGoneError or TimeoutError
-    load: Callable[[CachedModel], Awaitable[Answer]]
-    unload: Callable[[CachedModel], Awaitable[Answer]]
+    load: Callable[[CachedModel], Awaitable[HttpResponse]]
+    unload: Callable[[CachedModel], Awaitable[HttpResponse]]
     store: ModelStore
     settings: RuntimeSettings
     address: ContainerAddress

@@ -12,14 +12,14 @@ from typing import Any
 
 import httptools
 
-from tritonstack.loopback.http_server import Answer, Headers
+from tritonstack.loopback.http_server import Headers, HttpResponse
 
 
 class ContainerGoneError(Exception):
     """The container closed the connection before its response was whole, or accepts no connection."""
 
 
-RequestOutcome = Answer | ContainerGoneError | TimeoutError
+RequestOutcome = HttpResponse | ContainerGoneError | TimeoutError
 """How a request to the container ends."""
 
 
@@ -43,14 +43,14 @@ class UpstreamConnection(asyncio.Protocol):
         self.deadline = 0.0
         self.closed = False
 
-    def send(self, head: bytes, body: bytes, *, seconds: float) -> asyncio.Future[Answer]:
+    def send(self, head: bytes, body: bytes, *, seconds: float) -> asyncio.Future[HttpResponse]:
         """As ``start``, with a future that ends with the response, ContainerGoneError or TimeoutError."""
-        answer: asyncio.Future[Answer] = self._loop.create_future()
+        answer: asyncio.Future[HttpResponse] = self._loop.create_future()
 
         def ended(outcome: RequestOutcome) -> None:
             if answer.done():  # its caller went away
                 return
-            if isinstance(outcome, Answer):
+            if isinstance(outcome, HttpResponse):
                 answer.set_result(outcome)
             else:
                 answer.set_exception(outcome)
@@ -122,7 +122,7 @@ class UpstreamConnection(asyncio.Protocol):
         if not self._parser.should_keep_alive():
             self.close()
         body = parts[0] if len(parts) == 1 else b"".join(parts)
-        self._finish(Answer(self._parser.get_status_code(), headers, body))
+        self._finish(HttpResponse(self._parser.get_status_code(), headers, body))
 
 
 # Triton's front end (libevhtp) binds a connection to one of its 8 threads when it accepts it, and a load or an unload
@@ -250,7 +250,7 @@ class ConnectionPool:
         for connected in await self._open_sockets(count):
             await self.adopt(connected)
 
-    def ask_all(self, request: bytes, *, seconds: float) -> asyncio.Future[list[Answer]]:
+    def ask_all(self, request: bytes, *, seconds: float) -> asyncio.Future[list[HttpResponse]]:
         """Send a request over every idle connection, now. The future may fail: ContainerGoneError, TimeoutError."""
         asked, self._idle = self._idle, []
         answers = asyncio.gather(*(connection.send(request, b"", seconds=seconds) for connection in asked))
@@ -316,7 +316,7 @@ class ConnectionPool:
         self,
         connection: UpstreamConnection,
         asked: frozenset[UpstreamConnection],
-        answered: asyncio.Future[Answer],
+        answered: asyncio.Future[HttpResponse],
         seconds: float,
     ) -> None:
         self._probes.discard(connection)
@@ -359,7 +359,7 @@ class Lanes:
         _, lane = await asyncio.get_running_loop().create_connection(UpstreamConnection, sock=connected)
         self._idle.append(lane)
 
-    async def call(self, head: bytes, body: bytes, *, seconds: float) -> Answer:
+    async def call(self, head: bytes, body: bytes, *, seconds: float) -> HttpResponse:
         """One operation. Raises ContainerGoneError, TimeoutError."""
         async with self._free:
             lane = await self._take()

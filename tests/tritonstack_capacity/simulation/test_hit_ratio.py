@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.tritonstack_capacity.simulation.fleets import KIND, drawn, equal_models, fleet, hits
-from tests.tritonstack_capacity.simulation.test_answer import answered
+from tests.tritonstack_capacity.simulation.test_result import simulated
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.hit_ratio import estimated_cache, steady_state
-from tritonstack_capacity.simulation.report import answer_document, sentences
+from tritonstack_capacity.simulation.report import result_document, sentences
 from tritonstack_capacity.simulation.split import Split, SplitAdvice, estimated_splits
 from tritonstack_capacity.simulation.trace import ModelTable
 
@@ -131,13 +131,13 @@ QUICK = "cold_start: {load_seconds: 0.01, download_mib_per_second: 100000}"
 
 
 def test_loads_that_take_no_time_give_the_estimated_hit_ratios(tmp_path: Path) -> None:
-    found = answered(tmp_path, *MANY, WARM, ("xlarge}", f"xlarge, count: 2}}\nrouting: random\n{QUICK}"))
+    found = simulated(tmp_path, *MANY, WARM, ("xlarge}", f"xlarge, count: 2}}\nrouting: random\n{QUICK}"))
     assert found.steady is not None and found.split is not None and found.split.simulated is not None
     assert found.calls.hit_ratio == pytest.approx(found.steady.hit_ratio, abs=ERROR)
     assert found.held is not None
     assert found.held[0] == pytest.approx(found.steady.models, rel=0.02)
     assert found.split.simulated == pytest.approx((found.split.one, best_of(found.split).hit_ratio), abs=0.02)
-    document = answer_document(found)
+    document = result_document(found)
     assert document["steady_state"]["agrees_with_simulation"] is True
     assert (document["split"]["decided_by"], document["split"]["worth_while"]) == ("simulation", True)
     [line] = [line for line in sentences(found) if line.startswith("split the models over two endpoints")]
@@ -146,11 +146,11 @@ def test_loads_that_take_no_time_give_the_estimated_hit_ratios(tmp_path: Path) -
 
 
 def test_an_estimate_that_the_simulation_contradicts_is_reported(tmp_path: Path) -> None:
-    slow = answered(tmp_path, *MANY, WARM)
+    slow = simulated(tmp_path, *MANY, WARM)
     assert slow.steady is not None and slow.calls.hit_ratio is not None
     assert slow.steady.hit_ratio - slow.calls.hit_ratio > ERROR
     assert any(line.startswith("the two hit ratios differ") for line in sentences(slow))
-    assert answer_document(slow)["steady_state"]["agrees_with_simulation"] is False
-    few = answered(tmp_path)
+    assert result_document(slow)["steady_state"]["agrees_with_simulation"] is False
+    few = simulated(tmp_path)
     assert few.estimate_agrees is None
     assert not any(line.startswith("the two hit ratios differ") for line in sentences(few))

@@ -22,9 +22,9 @@ from tests.tritonstack_capacity.simulation.fleets import (
     poisson,
     table,
 )
-from tritonstack_capacity.simulation.answer import call_figures
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.instance import DOWNLOADED, FROM_DISK, HIT, WAITED, Happening
+from tritonstack_capacity.simulation.result import call_figures
 from tritonstack_capacity.simulation.trace import ModelKind, Trace
 
 COLD = replace(KIND, download_seconds=2.0, load_seconds=3.0, fixed=0.1)

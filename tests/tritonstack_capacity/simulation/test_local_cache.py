@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.local_keys import KEYS
 from tests.tritonstack_capacity.bench.virtual_time import VirtualLoop
 from tests.tritonstack_capacity.simulation.fleets import KIND, calls, evicted, fleet, hits, table
-from tritonstack.loopback.http_server import Answer
+from tritonstack.loopback.http_server import HttpResponse
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_local.runtime.errors import ContainerAddress
 from tritonstack_local.runtime.metrics import FleetMetrics
@@ -63,15 +63,15 @@ class Container:
         self.unloaded: list[int] = []
         self._unload = unload
 
-    async def load(self, _: CachedModel) -> Answer:
+    async def load(self, _: CachedModel) -> HttpResponse:
         await asyncio.sleep(LOAD)
-        return Answer(200, {}, b"")
+        return HttpResponse(200, {}, b"")
 
-    async def unload(self, model: CachedModel) -> Answer:
+    async def unload(self, model: CachedModel) -> HttpResponse:
         self.unloaded.append(int(model.target))
         if self._unload:
             await asyncio.sleep(self._unload)
-        return Answer(200, {}, b"")
+        return HttpResponse(200, {}, b"")
 
 
 async def played(pairs: Pairs, *, parallel: int, unload: float, cached: bool) -> Played:

@@ -12,7 +12,7 @@ import socket
 from concurrent.futures import Future
 from pathlib import Path
 
-from tritonstack.loopback.http_server import Answer, Request, Server
+from tritonstack.loopback.http_server import HttpResponse, Request, Server
 from tritonstack_local.container import ContainerSettings, TritonContainer
 
 TARGET_MODEL = b"x-amzn-sagemaker-target-model"
@@ -55,13 +55,13 @@ class FakeTriton:
         """Hash → TargetModel in the newest container."""
         return self.containers[-1].loaded
 
-    async def handle(self, container: FakeContainer, request: Request) -> Answer:
+    async def handle(self, container: FakeContainer, request: Request) -> HttpResponse:
         """One request to a container."""
         target = request.headers.get(TARGET_MODEL, b"").decode()
         parts = request.path.decode().strip("/").split("/")
         if parts == ["ping"]:
             self.pings += 1
-            return Answer(self.ping_status, {}, b"")
+            return HttpResponse(self.ping_status, {}, b"")
         if parts == ["models"]:
             return await self._load(container, target, json.loads(request.body))
         if parts == ["invocations"]:
@@ -72,7 +72,7 @@ class FakeTriton:
             return _error(404, f"{target} is not loaded")
         return await self._invoke(target, request)
 
-    async def _load(self, container: FakeContainer, target: str, asked: dict[str, str]) -> Answer:
+    async def _load(self, container: FakeContainer, target: str, asked: dict[str, str]) -> HttpResponse:
         self.calls.append(("load", target))
         if target in self.held_loads:
             await self.held_loads[target].wait()
@@ -86,17 +86,17 @@ class FakeTriton:
             return _error(507, "CUDA out of memory")
         container.loaded[asked["model_name"]] = target
         self.largest = max(self.largest, len(container.loaded))
-        return Answer(200, {}, b"")
+        return HttpResponse(200, {}, b"")
 
-    async def _unload(self, container: FakeContainer, name: str, target: str) -> Answer:
+    async def _unload(self, container: FakeContainer, name: str, target: str) -> HttpResponse:
         self.calls.append(("unload", target))
         if self.in_flight.get(target):
             self.unloaded_in_flight.append(target)
         if container.loaded.pop(name, None) is None:
             return _error(404, "not loaded")
-        return Answer(200, {}, b"")
+        return HttpResponse(200, {}, b"")
 
-    async def _invoke(self, target: str, request: Request) -> Answer:
+    async def _invoke(self, target: str, request: Request) -> HttpResponse:
         self.calls.append(("invoke", target))
         self.headers.append(request.headers)
         self.in_flight[target] = self.in_flight.get(target, 0) + 1
@@ -108,7 +108,7 @@ class FakeTriton:
         if target in self.statuses:
             return _error(self.statuses[target], f"{target} answers {self.statuses[target]}")
         given = {b"content-type": b"application/json", b"x-amzn-sagemaker-custom-attributes": b"from=container"}
-        return Answer(200, given, json.dumps({"model": target, "body": request.body.decode()}).encode())
+        return HttpResponse(200, given, json.dumps({"model": target, "body": request.body.decode()}).encode())
 
     def launch(self, settings: ContainerSettings, *, folder: Path) -> FakeContainer:
         """Start a container; called in a thread, as the real one is."""
@@ -151,7 +151,7 @@ class FakeContainer(TritonContainer):
         """Listen on a free port of loopback."""
         self.port = await self._server.start(port=0)
 
-    async def _handle(self, request: Request) -> Answer:
+    async def _handle(self, request: Request) -> HttpResponse:
         if self.hangs:
             await asyncio.Event().wait()
         return await self._triton.handle(self, request)
@@ -184,5 +184,5 @@ class FakeContainer(TritonContainer):
         return self.exited.result()
 
 
-def _error(status: int, text: str) -> Answer:
-    return Answer(status, {b"content-type": b"application/json"}, json.dumps({"error": text}).encode())
+def _error(status: int, text: str) -> HttpResponse:
+    return HttpResponse(status, {b"content-type": b"application/json"}, json.dumps({"error": text}).encode())

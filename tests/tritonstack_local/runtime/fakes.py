@@ -20,7 +20,7 @@ from botocore.config import Config
 
 from tests.local_keys import KEYS
 from tests.tritonstack_local.runtime.fake_triton import FakeTriton
-from tritonstack.loopback.http_server import Answer, InvokeError, Request
+from tritonstack.loopback.http_server import HttpResponse, InvokeError, Request
 from tritonstack_local.runtime.app import Runtime
 from tritonstack_local.runtime.callers import Authority
 from tritonstack_local.runtime.deployed import (
@@ -285,7 +285,7 @@ class Stage:
         body: bytes = b"x",
         variant: str | None = None,
         access_key: str = "testing",
-    ) -> Answer:
+    ) -> HttpResponse:
         """InvokeEndpoint as the HTTP server hands it over: at once where that goes. Raises InvokeError."""
         headers = {b"content-type": b"application/json", **signed(access_key)}
         if target is not None:
@@ -300,12 +300,12 @@ class Stage:
             received=time.monotonic(),
             id="request",
         )
-        ended: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        ended: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
 
-        def done(outcome: Answer | Exception) -> None:
+        def done(outcome: HttpResponse | Exception) -> None:
             if ended.done():
                 return
-            if isinstance(outcome, Answer):
+            if isinstance(outcome, HttpResponse):
                 ended.set_result(outcome)
             else:
                 ended.set_exception(outcome)

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from tests.tritonstack_local.runtime.fakes import asynchronous, until
-from tritonstack.loopback.http_server import PIPELINED_REQUESTS, Answer, Done, Request, Server
+from tritonstack.loopback.http_server import PIPELINED_REQUESTS, Done, HttpResponse, Request, Server
 
-Handle = Callable[[Request], Awaitable[Answer]]
+Handle = Callable[[Request], Awaitable[HttpResponse]]
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def echo(request: Request) -> Answer:
+async def echo(request: Request) -> HttpResponse:
     """Method, path and body come back."""
-    return Answer(
+    return HttpResponse(
         200,
         {b"x-header": request.headers.get(b"x-header", b"")},
         request.method + b" " + request.path + b" " + request.body,
@@ -164,7 +164,7 @@ async def test_a_request_behind_one_taken_at_once_waits_for_its_answer() -> None
         writer.write(b"POST /short HTTP/1.1\r\nContent-Length: 0\r\n\r\n" * 1)
         writer.write(b"POST /long HTTP/1.1\r\nContent-Length: 0\r\n\r\n" * 2)
         await until(lambda: bool(at_once.taken))
-        at_once.taken[0][1](Answer(200, {}, b"short"))
+        at_once.taken[0][1](HttpResponse(200, {}, b"short"))
         assert [(await answer(reader))[1] for _ in range(3)] == [b"short", b"POST /long ", b"POST /long "]
         assert len(at_once.taken) == 1
 
@@ -178,7 +178,7 @@ async def test_stopping_waits_for_a_request_taken_at_once() -> None:
     await until(lambda: bool(at_once.taken))
     stopping = asyncio.create_task(server.stop(seconds=30))
     await asyncio.sleep(0)
-    at_once.taken[0][1](Answer(200, {}, b"last"))
+    at_once.taken[0][1](HttpResponse(200, {}, b"last"))
     await stopping
     assert (await answer(reader))[1] == b"last"
     writer.close()
@@ -189,10 +189,10 @@ async def test_a_request_shows_that_its_sender_has_gone() -> None:
     taken: list[Request] = []
     go_on = asyncio.Event()
 
-    async def handle(request: Request) -> Answer:
+    async def handle(request: Request) -> HttpResponse:
         taken.append(request)
         await go_on.wait()
-        return Answer(200, {}, b"")
+        return HttpResponse(200, {}, b"")
 
     async with client(handle=handle) as (_, writer):
         writer.write(b"GET / HTTP/1.1\r\n\r\n")
@@ -205,12 +205,12 @@ async def test_a_request_shows_that_its_sender_has_gone() -> None:
 
 @asynchronous
 async def test_a_server_words_its_refusals_in_its_own_manner() -> None:
-    async def fails(_request: Request) -> Answer:
+    async def fails(_request: Request) -> HttpResponse:
         raise KeyError("x")
 
     manner: dict[str, Any] = {
         "name": "teapot",
-        "error_answer": lambda error: Answer(error.status, {}, error.code.encode()),
+        "error_answer": lambda error: HttpResponse(error.status, {}, error.code.encode()),
         "id_header": b"x-id",
     }
     said: list[str] = []
@@ -265,7 +265,7 @@ async def test_two_hosts_are_refused() -> None:
 async def test_of_requests_sent_ahead_only_a_bounded_number_is_held_and_all_are_answered_in_order() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow(request: Request) -> Answer:
+    async def slow(request: Request) -> HttpResponse:
         begun.set()
         await go_on.wait()
         return await echo(request)

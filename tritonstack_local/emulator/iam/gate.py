@@ -38,19 +38,19 @@ from tritonstack_local.emulator.ministack_adapter import iam
 from tritonstack_local.emulator.ministack_adapter.core import new_uuid, set_request_region
 from tritonstack_local.emulator.request_validation import OWN_TOKEN, RefusedError
 
-Answer = tuple[int, list[tuple[str, str]], bytes]
+GatewayResponse = tuple[int, list[tuple[str, str]], bytes]
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
-_TOO_LARGE: Answer = (
+_TOO_LARGE: GatewayResponse = (
     413,
     [("Content-Type", "application/json")],
     json.dumps({"Message": f"The body is larger than {LARGEST_BODY} bytes."}).encode(),
 )
 
 
-async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, Answer | None]:
+async def authorised(scope: Scope, receive: Receive) -> tuple[Receive, GatewayResponse | None]:
     """Whether a request may go on: what its body is read from then, and the refusal, or None.
 
     The request's caller is ``current_principal()`` from then on.
@@ -115,7 +115,7 @@ def replayed(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def _refusal_answer(service: str, refused: RefusedError, headers: Mapping[str, str]) -> Answer:
+def _refusal_answer(service: str, refused: RefusedError, headers: Mapping[str, str]) -> GatewayResponse:
     """MiniStack's error response, in the form of ``service``, of botocore's name."""
     code = iam.denied_codes().get(service, refused.code) if refused.code == "AccessDenied" else refused.code
     status, answered, body = iam.access_denied_response(

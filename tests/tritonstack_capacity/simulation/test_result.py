@@ -9,16 +9,23 @@ import pytest
 
 from tests.tritonstack_capacity.simulation.fleets import KIND, calls, fleet, one_by_one, table
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, read
-from tritonstack_capacity.simulation.answer import Answer, LoadFigures, answer, call_figures, load_figures, thrash_times
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.report import sentences
+from tritonstack_capacity.simulation.result import (
+    LoadFigures,
+    SimulationResult,
+    call_figures,
+    load_figures,
+    simulation_result,
+    thrash_times,
+)
 
 
-def answered(folder: Path, *changes: tuple[str, str], text: str = GOOD) -> Answer:
+def simulated(folder: Path, *changes: tuple[str, str], text: str = GOOD) -> SimulationResult:
     for before, after in changes:
         assert before in text
         text = text.replace(before, after)
-    return answer(read(folder, text), seed=0)
+    return simulation_result(read(folder, text), seed=0)
 
 
 def test_loads_are_counted_by_minute_and_those_that_come_again_soon_by_themselves() -> None:
@@ -50,28 +57,30 @@ def test_percentiles_are_measured_values_and_the_warm_up_is_left_out() -> None:
 
 
 def test_an_unknown_price_is_said_and_never_zero(tmp_path: Path) -> None:
-    unknown = answered(tmp_path, ("xlarge}", "xlarge, region: af-south-1}"))
+    unknown = simulated(tmp_path, ("xlarge}", "xlarge, region: af-south-1}"))
     assert unknown.cost.total is None
     assert unknown.cost.per_million is None
     [line] = [each for each in sentences(unknown) if each.startswith("cost")]
     assert "unknown" in line
     assert "af-south-1" in line
-    known = answered(tmp_path, ("xlarge}", "xlarge, usd_per_hour: 6, count: 2}"))
+    known = simulated(tmp_path, ("xlarge}", "xlarge, usd_per_hour: 6, count: 2}"))
     assert known.cost.total == pytest.approx(6 * 2 * 10 / 60)
     assert known.cost.per_million == pytest.approx(2e6 / len(known.trace))
 
 
 def test_more_requests_than_the_gpus_can_execute_are_reported_as_too_much(tmp_path: Path) -> None:
-    busy = answered(tmp_path, ("per_minute: 600", "per_minute: 60000"), ("duration_minutes: 10", "duration_minutes: 1"))
+    busy = simulated(
+        tmp_path, ("per_minute: 600", "per_minute: 60000"), ("duration_minutes: 10", "duration_minutes: 1")
+    )
     assert busy.busiest > 1
     assert any("that is too much" in line for line in sentences(busy))
-    assert not any("too much" in line for line in sentences(answered(tmp_path)))
+    assert not any("too much" in line for line in sentences(simulated(tmp_path)))
 
 
 def test_without_a_model_cache_models_are_unloaded_and_not_evicted(tmp_path: Path) -> None:
     short = ("duration_minutes: 10", "duration_minutes: 2")
-    found = answered(tmp_path, short, ("arrivals:", "model_cache: disabled\narrivals:"))
-    cached = answered(tmp_path, short)
+    found = simulated(tmp_path, short, ("arrivals:", "model_cache: disabled\narrivals:"))
+    cached = simulated(tmp_path, short)
     assert found.calls.hit_ratio is not None and cached.calls.hit_ratio is not None
     assert found.calls.hit_ratio < 0.5 < cached.calls.hit_ratio
     assert (found.steady, found.split) == (None, None)

@@ -238,7 +238,7 @@ ENOUGH_TO_COMPARE = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class SimulationResult:
     """What a fleet would do."""
 
     scenario: Scenario
@@ -274,7 +274,7 @@ class Answer:
         return abs(self.steady.hit_ratio - self.calls.hit_ratio) <= ESTIMATE_ERROR
 
 
-def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
+def simulation_result(prepared: PreparedScenario, *, seed: int) -> SimulationResult:
     """Simulate, and sum up."""
     scenario, models, trace, fleet = prepared.scenario, prepared.models, prepared.trace, prepared.fleet
     happening = simulate(fleet, models, trace, seed=seed)
@@ -291,7 +291,7 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         steady = steady_state(typical, models)
         split = estimated_splits(typical, models, peak_rate=peak_rate)
         split = None if split is None else simulated_split(split, prepared, after=after, seed=seed)
-    return Answer(
+    return SimulationResult(
         scenario=scenario,
         models=models,
         trace=trace,
