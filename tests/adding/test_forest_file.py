@@ -12,7 +12,7 @@ from tritonstack.adding.additions import Addition, AddOptions, parse_tensors
 from tritonstack.adding.new_folder import write_folder
 from tritonstack.adding.sources import read_source
 from tritonstack.errors import InputError
-from tritonstack.lint import Target
+from tritonstack.lint import ServingTarget
 from tritonstack.models.model_config import read_config
 
 FIXTURES = Path(__file__).with_name("fixtures")
@@ -75,7 +75,7 @@ def test_what_the_endpoints_release_does_not_read_is_said_too(tmp_path: Path) ->
     path.write_text(text)
     addition = _addition(path, tmp_path)
     assert any("from 26.01 on" in line for line in addition.unknown)
-    target = Target.of_names(release="25.09", instance_type=None)
+    target = ServingTarget.of_names(release="25.09", instance_type=None)
     added = write_folder(addition, places=places_in(tmp_path), target=target, report=lambda _: None)
     assert "whose base_score is a list [fil-file]" in str(added.failure)
 

@@ -13,7 +13,7 @@ from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.config import load_environment
 from tritonstack.engines.engine_builds import builder_for
 from tritonstack.errors import InputError
-from tritonstack.lint.view import Target
+from tritonstack.lint.view import ServingTarget
 from tritonstack.naming import Platform
 from tritonstack.served_checks import check_model
 
@@ -68,5 +68,5 @@ def test_a_release_that_is_suggested_for_a_backend_has_it_and_an_image(
 
 def test_lint_suggests_releases_with_an_image() -> None:
     with pytest.raises(InputError) as refused:
-        Target.of_names(release="19.01", instance_type=None)
+        ServingTarget.of_names(release="19.01", instance_type=None)
     assert suggested([refused.value.problems[0].allowed]) <= set(CATALOGUE.served_releases())

@@ -12,7 +12,7 @@ import yaml
 from tests.differential.bases import BASES, MODEL, Base, python_config
 from tests.models.folders import write
 from tritonstack.catalogue import load_catalogue
-from tritonstack.lint import Target, lint_folder
+from tritonstack.lint import ServingTarget, lint_folder
 from tritonstack.lint.registry import rule
 from tritonstack_local.container.repository import STAND_INS
 
@@ -122,7 +122,7 @@ ENDED = ("Signal (11) received", "terminate called after throwing an instance of
 
 def lint_errors(folder: Path, *, multi_model: bool = True) -> frozenset[str]:
     """The rules by which the linter refuses a repository."""
-    target = Target(release=RELEASE, backends=frozenset({"python", *STAND_INS}), multi_model=multi_model)
+    target = ServingTarget(release=RELEASE, backends=frozenset({"python", *STAND_INS}), multi_model=multi_model)
     return frozenset(finding.rule for finding in lint_folder(folder, target=target) if finding.level == "error")
 
 

@@ -16,7 +16,7 @@ import yaml
 from tests.lint.onnx_files import part, write_graph
 from tritonstack.config import EndpointSettings
 from tritonstack.lint.registry import base_page, front_and_page
-from tritonstack.lint.view import Target
+from tritonstack.lint.view import ServingTarget
 
 # A page names each file in a line of its own, its content in a fenced block below:
 #
@@ -149,12 +149,12 @@ def lay_out(example: Example, project: Path) -> Path:
     return folder
 
 
-def target_of(fields: Mapping[str, Any]) -> Target | None:
+def target_of(fields: Mapping[str, Any]) -> ServingTarget | None:
     """The endpoint that an example is linted for, or None."""
     if not fields:
         return None
     endpoint = EndpointSettings.model_validate({"name": "example", "models": [FOLDER], **fields})
-    return Target.of_endpoint(endpoint, "examples")
+    return ServingTarget.of_endpoint(endpoint, "examples")
 
 
 def _write(path: Path, file: ExampleFile) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.models.folders import write
 from tritonstack.lint import Finding, lint_folder
-from tritonstack.lint.view import Target
+from tritonstack.lint.view import ServingTarget
 
 MODEL = "class TritonPythonModel:\n    def execute(self, requests):\n        return []\n"
 TENSORS = """\
@@ -18,7 +18,7 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 4 ] } ]
 PYTHON = f'backend: "python"\n{TENSORS}'
 
 
-def found(folder: Path, rule: str, target: Target | None = None) -> list[Finding]:
+def found(folder: Path, rule: str, target: ServingTarget | None = None) -> list[Finding]:
     return [each for each in lint_folder(folder, target=target) if each.rule == rule]
 
 
@@ -62,7 +62,7 @@ def test_an_enumeration_s_value_by_another_name_is_told_with_the_right_one(
 )
 def test_a_backend_by_another_name_is_told_with_the_right_pair(tmp_path: Path, line: str, rule: str, says: str) -> None:
     write(tmp_path, {"net/config.pbtxt": f"{line}\n{TENSORS}", "net/1/model.py": MODEL})
-    [finding] = found(tmp_path, rule, Target.of_names(release="24.09", instance_type=None))
+    [finding] = found(tmp_path, rule, ServingTarget.of_names(release="24.09", instance_type=None))
     assert says in f"{finding.allowed}; {finding.advice}"
 
 
@@ -70,7 +70,7 @@ def test_a_backend_that_the_release_lacks_is_not_called_another_name(tmp_path: P
     write(
         tmp_path, {"net/config.pbtxt": f'backend: "tensorflow"\n{TENSORS}', "net/1/model.savedmodel/saved_model.pb": ""}
     )
-    [finding] = found(tmp_path, "backend-not-in-release", Target.of_names(release="25.09", instance_type=None))
+    [finding] = found(tmp_path, "backend-not-in-release", ServingTarget.of_names(release="25.09", instance_type=None))
     assert "write backend" not in finding.advice
 
 

@@ -10,14 +10,14 @@ import pytest
 from tests.cases import cases
 from tests.models.folders import CONFIG, MODEL, write
 from tritonstack.catalogue import load_catalogue, release_order
-from tritonstack.lint import Target, lint_folder
+from tritonstack.lint import ServingTarget, lint_folder
 from tritonstack.models.model_config import first_releases, message_fields
 
 RELEASES = sorted(load_catalogue().releases, key=release_order)
 
 
 def _rules(folder: Path, release: str | None = None, *, multi_model: bool | None = None) -> list[str]:
-    target = Target.of_names(release=release, instance_type=None) if release else None
+    target = ServingTarget.of_names(release=release, instance_type=None) if release else None
     target = replace(target, multi_model=multi_model) if target else None
     return [finding.rule for finding in lint_folder(folder, target=target) if finding.level == "error"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cases import cases
 from tests.models.folders import write
-from tritonstack.lint import Target, lint_folder
+from tritonstack.lint import ServingTarget, lint_folder
 from tritonstack.model_files.forest_file import Forest, ForestError, forest_format, read_forest
 from tritonstack.models.model_config import FIL_FILES
 
@@ -42,7 +42,7 @@ def _found(
     write(root / "net", {"config.pbtxt": f'backend: "fil"\nmax_batch_size: {batch}\n{config}', "1/keep": ""})
     for name, content in files.items():
         (root / "net/1" / name).write_bytes(content)
-    target = Target.of_names(release=release, instance_type=None) if release else None
+    target = ServingTarget.of_names(release=release, instance_type=None) if release else None
     found = (each for each in lint_folder(root, target=target) if each.rule.startswith(RULES))
     return sorted(f"{each.rule}: {each.found}" for each in found)
 

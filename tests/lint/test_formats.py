@@ -12,7 +12,7 @@ from tests.cases import cases
 from tests.lint.examples import pipeline, write_torchscript
 from tests.lint.onnx_files import write_graph
 from tritonstack.catalogue import model_formats
-from tritonstack.lint import Target, lint_folder
+from tritonstack.lint import ServingTarget, lint_folder
 from tritonstack.models.source_files import model_directories
 from tritonstack.paths import REPOSITORY
 
@@ -41,7 +41,7 @@ def _model(tmp_path: Path, backend: str) -> Path:
 
 
 def _found(folder: Path, release: str) -> list[str]:
-    target = dataclasses.replace(Target.of_names(release=release, instance_type=None), name="")
+    target = dataclasses.replace(ServingTarget.of_names(release=release, instance_type=None), name="")
     return [
         f"{finding.found}; {finding.allowed} [{finding.rule}]"
         for finding in lint_folder(folder, target=target)

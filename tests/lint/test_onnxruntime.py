@@ -12,7 +12,7 @@ from tests.cases import cases
 from tests.models.folders import write
 from tritonstack.catalogue import load_catalogue
 from tritonstack.lint import Finding, lint_folder
-from tritonstack.lint.view import Target
+from tritonstack.lint.view import ServingTarget
 
 CONFIG = """\
 name: "m"
@@ -34,7 +34,7 @@ def _found(
 ) -> list[Finding]:
     recipe = RECIPE if options is None else RECIPE | {"onnxruntime": options}
     write(root / "m", {"m/config.pbtxt": CONFIG + config, "recipe.yaml": yaml.safe_dump(recipe)})
-    target = Target(release=load_catalogue().release(release)) if release else None
+    target = ServingTarget(release=load_catalogue().release(release)) if release else None
     rules = ("onnxruntime-", "parameter-")
     return [each for each in lint_folder(root / "m", target=target) if each.rule.startswith(rules)]
 

@@ -10,10 +10,10 @@ import pytest
 from tests.cases import cases
 from tests.models.folders import CONFIG, MODEL, write
 from tritonstack.errors import InputError
-from tritonstack.lint import Target, lint_folder
+from tritonstack.lint import ServingTarget, lint_folder
 from tritonstack.paths import REPOSITORY
 
-G4 = Target.of_names(release="24.09", instance_type="ml.g4dn.xlarge")
+G4 = ServingTarget.of_names(release="24.09", instance_type="ml.g4dn.xlarge")
 ENVIRONMENT = """\
 parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env" } }
 """
@@ -38,7 +38,7 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 3 ] } ]
 """
 
 
-def _rules(folder: Path, target: Target | None) -> list[str]:
+def _rules(folder: Path, target: ServingTarget | None) -> list[str]:
     return [finding.rule for finding in lint_folder(folder, target=target)]
 
 
@@ -55,13 +55,13 @@ def _net(root: Path, config: str = NET) -> Path:
     return folder
 
 
-def _engine_rules(folder: Path, target: Target | None = None) -> set[str]:
+def _engine_rules(folder: Path, target: ServingTarget | None = None) -> set[str]:
     return {rule for rule in _rules(folder, target) if rule.startswith("engine")}
 
 
 def test_a_target_that_does_not_exist_is_refused_with_every_mistake() -> None:
     with pytest.raises(InputError) as caught:
-        Target.of_names(release="19.01", instance_type="ml.nothing.xlarge")
+        ServingTarget.of_names(release="19.01", instance_type="ml.nothing.xlarge")
     assert [problem.field for problem in caught.value.problems] == ["--release", "--instance-type"]
 
 
@@ -90,7 +90,7 @@ def test_what_the_response_cache_takes_is_no_memory_for_archives(tmp_path: Path)
 def test_a_single_model_endpoint_names_its_only_ensemble_and_a_container_by_itself_does_not() -> None:
     folder = REPOSITORY / "model_repos" / "digits-ensemble"
     by_itself, of_settings = (
-        {finding.rule for finding in lint_folder(folder, target=Target(multi_model=False, names_ensemble=named))}
+        {finding.rule for finding in lint_folder(folder, target=ServingTarget(multi_model=False, names_ensemble=named))}
         for named in (False, True)
     )
     assert by_itself == {"default-model"}

@@ -8,7 +8,7 @@ from textwrap import indent
 import pytest
 
 from tests.models.folders import MODEL, write
-from tritonstack.lint import Target, lint_folder
+from tritonstack.lint import ServingTarget, lint_folder
 
 CONFIG = """\
 backend: "python"
@@ -47,7 +47,7 @@ LOADS = 'def initialize(self, args):\n    pb_utils.load_model("net")\n'
 def _found(root: Path, body: str, *, config: str = CONFIG + WARMUP, multi_model: bool | None = None) -> list[str]:
     write(root, {"front/config.pbtxt": config, "front/1/model.py": HEAD + indent(body, "    ")})
     write(root, {"net/config.pbtxt": CONFIG, "net/1/model.py": MODEL})
-    findings = lint_folder(root, target=Target(multi_model=multi_model))
+    findings = lint_folder(root, target=ServingTarget(multi_model=multi_model))
     return [finding.found for finding in findings if finding.rule == "warmup-calls-others"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tritonstack.lint import lint_folder
-from tritonstack.lint.view import Target
+from tritonstack.lint.view import ServingTarget
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import REPOSITORY
 
@@ -15,7 +15,7 @@ FOLDERS = {name: REPOSITORY / "model_repos" / name for name in (NAME, ONNX)}
 
 def rules(release: str) -> list[tuple[str, str]]:
     """What the linter finds in the folder for a release: rule and advice."""
-    target = Target.of_names(release=release, instance_type="ml.g4dn.xlarge")
+    target = ServingTarget.of_names(release=release, instance_type="ml.g4dn.xlarge")
     return [(finding.rule, finding.advice) for finding in lint_folder(FOLDERS[NAME], target=target)]
 
 

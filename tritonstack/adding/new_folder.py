@@ -18,7 +18,7 @@ from tritonstack.archives.proof import Answered
 from tritonstack.archives.staging import answer_sample
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, collecting, refuse
-from tritonstack.lint import Finding, Target, lint_folder
+from tritonstack.lint import Finding, ServingTarget, lint_folder
 from tritonstack.lint.registry import shown
 from tritonstack.models.contents import skipped_proof
 from tritonstack.models.manifest import Places
@@ -64,7 +64,7 @@ def write_folder(
     addition: Addition,
     *,
     places: Places,
-    target: Target | None,
+    target: ServingTarget | None,
     report: Report,
     announce: Report = lambda _text: None,
 ) -> Added:
@@ -89,10 +89,10 @@ def write_folder(
 
 
 def _recorded(
-    addition: Addition, folder: Path, *, places: Places, target: Target | None, report: Report, announce: Report
+    addition: Addition, folder: Path, *, places: Places, target: ServingTarget | None, report: Report, announce: Report
 ) -> Added:
     findings = _findings(folder, target)
-    errors = _errors(findings if target is None else _findings(folder, Target()))
+    errors = _errors(findings if target is None else _findings(folder, ServingTarget()))
     recorded: Recorded | None = None
     failure: TritonstackError | None = InputError(errors) if errors else None
     remedy = f"fix the files there, then record it: tritonstack build {addition.name} --record-sample"
@@ -120,7 +120,7 @@ def _recorded(
     return Added(addition=addition, folder=folder, recorded=recorded, failure=failure, remedy=remedy, findings=findings)
 
 
-def _findings(folder: Path, target: Target | None) -> tuple[Finding, ...]:
+def _findings(folder: Path, target: ServingTarget | None) -> tuple[Finding, ...]:
     """What the linter finds, but for the response, which is yet to be recorded."""
     found = lint_folder(folder, target=target)
     return tuple(each for each in found if not (each.rule == "recipe-file" and each.found.startswith("sample.answer:")))

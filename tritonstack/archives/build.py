@@ -15,7 +15,7 @@ from tritonstack.archives.staging import Proofs, Task, finish, stage_archive
 from tritonstack.config import Environment
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, collecting, listing, nearest, refuse
-from tritonstack.lint import Finding, Target, lint_folder, refuse_errors
+from tritonstack.lint import Finding, ServingTarget, lint_folder, refuse_errors
 from tritonstack.lint.instances import target_of_archive
 from tritonstack.models.build_target import refuse_unservable, target_of
 from tritonstack.models.digest import model_digest
@@ -171,7 +171,7 @@ def _build_all(tasks: Sequence[Task], *, places: Places, report: Report) -> Buil
         refuse_unservable((task.source for task in waiting if task.platform == platform), platform=platform)
     to_lint = dict.fromkeys(task.source.folder for task in waiting)
     # Without a target's backends: an image of one's own may have others.
-    refuse_errors(finding for folder in to_lint for finding in lint_folder(folder, target=Target()))
+    refuse_errors(finding for folder in to_lint for finding in lint_folder(folder, target=ServingTarget()))
     _refuse_missing_environments(waiting, places)
     proofs: Proofs = {}
     folders: dict[Path, list[Task]] = {}

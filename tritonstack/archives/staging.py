@@ -16,7 +16,7 @@ from tritonstack.archives.proof import Answered, Proven, answer_request, check_f
 from tritonstack.catalogue import load_catalogue
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import Problem, refuse
-from tritonstack.lint import Target, lint_repository, refuse_errors
+from tritonstack.lint import ServingTarget, lint_repository, refuse_errors
 from tritonstack.models.build_target import python_of, target_of
 from tritonstack.models.contents import contents_of
 from tritonstack.models.digest import model_digest, sha256_of
@@ -243,7 +243,7 @@ def _refuse_errors(task: Task, repository: Path, environment: PackedEnvironment 
     absent = [part.packed_as] if part is not None and environment is None else []
     release = load_catalogue().release(task.platform.release) if task.platform else None
     name = f"release {release.version}" if release else ""
-    target = Target(name=name, release=release)  # what exports made is there only now
+    target = ServingTarget(name=name, release=release)  # what exports made is there only now
     refuse_errors(lint_repository(repository, addressed=task.source.model, absent=absent, target=target))
 
 

@@ -15,7 +15,7 @@ from tritonstack.cli.conventions import LOCAL, echo, environment_option
 from tritonstack.cli.progress import Steps
 from tritonstack.config.model_entries import CURRENT, endpoint_for_models, model_entries
 from tritonstack.errors import InputError, Problem, TritonstackError
-from tritonstack.lint import Target
+from tritonstack.lint import ServingTarget
 from tritonstack.lint.registry import shown
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import Tensor, read_config
@@ -108,7 +108,9 @@ def command(
     return max((each.failure.exit_code for each in added if each.failure), default=0)
 
 
-def _serving(file: Path, endpoint: str | None, *, explicit: bool, as_variant: bool) -> tuple[str, Target] | InputError:
+def _serving(
+    file: Path, endpoint: str | None, *, explicit: bool, as_variant: bool
+) -> tuple[str, ServingTarget] | InputError:
     """The endpoint that shall serve what is added, or why the environment has none.
 
     Raises InputError where the user named an environment or an endpoint that cannot serve it.
@@ -119,7 +121,7 @@ def _serving(file: Path, endpoint: str | None, *, explicit: bool, as_variant: bo
         if explicit:
             raise
         return error
-    return found.name, Target.of_endpoint(found, settings.environment)
+    return found.name, ServingTarget.of_endpoint(found, settings.environment)
 
 
 def _serve(file: Path, endpoint: str, models: Sequence[str], variant: str | None) -> Iterator[str]:

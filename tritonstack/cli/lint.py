@@ -15,7 +15,7 @@ import click
 from tritonstack.cli.conventions import echo, environment_option, json_option, print_json, visible_json
 from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem, alike, listing
-from tritonstack.lint import Finding, Target, lint_endpoint, lint_folder, lint_release
+from tritonstack.lint import Finding, ServingTarget, lint_endpoint, lint_folder, lint_release
 from tritonstack.lint.checks import view_source
 from tritonstack.lint.instances import target_of_archive
 from tritonstack.lint.registry import CATEGORIES, Rule, annotation, base_page, report_of, rule, rule_ids, rules
@@ -31,7 +31,7 @@ class Served:
     """A model folder and what serves it."""
 
     folder: Path  # the model folder
-    target: Target  # what serves it
+    target: ServingTarget  # what serves it
     archives: frozenset[str] | None = None  # which of its overlays are served, or None for all
     # the file and the line that name the target's release; None where an option does
     settings: tuple[Path, int] | None = None
@@ -66,7 +66,7 @@ def lint_command(
     if environment:
         served, together = _served_by(environment, folders)
     else:
-        target = Target.of_names(release=release, instance_type=instance_type)
+        target = ServingTarget.of_names(release=release, instance_type=instance_type)
         every = sorted(path.parent for path in (project_folder() / "model_repos").glob(f"*/{RECIPE}"))
         served = [Served(folder, target) for folder in folders or every]
     chosen = list(dict.fromkeys(each.folder for each in served))
@@ -112,7 +112,7 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> tuple[list[Served
         with contextlib.suppress(InputError):  # of an overlay: a finding of its folder
             views = {source.name: view_source(source, view_folder(source.folder, of)) for source, of in targeted}
             line = document.line(("endpoints", number)) or 0
-            target = Target.of_endpoint(endpoint, environment)
+            target = ServingTarget.of_endpoint(endpoint, environment)
             together += lint_endpoint(views, target=target, file=path, line=line)
     if not folders:
         return served, together

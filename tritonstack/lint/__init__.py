@@ -3,6 +3,14 @@
 from tritonstack.lint.checks import lint_folder, lint_repository, refuse_errors
 from tritonstack.lint.instances import lint_endpoint, lint_release
 from tritonstack.lint.registry import Finding
-from tritonstack.lint.view import Target
+from tritonstack.lint.view import ServingTarget
 
-__all__ = ["Finding", "Target", "lint_endpoint", "lint_folder", "lint_release", "lint_repository", "refuse_errors"]
+__all__ = [
+    "Finding",
+    "ServingTarget",
+    "lint_endpoint",
+    "lint_folder",
+    "lint_release",
+    "lint_repository",
+    "refuse_errors",
+]

@@ -30,7 +30,14 @@ from tritonstack.lint.queues import check_queues
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.sequences import check_sequences
 from tritonstack.lint.tensors import check_batching, check_tensors, check_warmup
-from tritonstack.lint.view import RepositoryView, Target, known_backends, produced_below, view_folder, view_repository
+from tritonstack.lint.view import (
+    RepositoryView,
+    ServingTarget,
+    known_backends,
+    produced_below,
+    view_folder,
+    view_repository,
+)
 from tritonstack.models.model_config import read_config
 from tritonstack.models.model_view import ModelView, view_model
 from tritonstack.models.pbtxt import Field, PbtxtError, parse
@@ -87,7 +94,7 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
 
 
 def lint_folder(
-    folder: Path, *, target: Target | None = None, archives: Collection[str] | None = None
+    folder: Path, *, target: ServingTarget | None = None, archives: Collection[str] | None = None
 ) -> tuple[Finding, ...]:
     """Every finding about a model folder, or about a model repository without a recipe, sorted by file and line.
 
@@ -97,18 +104,20 @@ def lint_folder(
     """
     if not folder.is_dir():
         raise InputError([Problem(file=str(folder), found="no such folder", allowed="a model folder")])
-    return _sorted(_folder_findings(folder, target or Target(backends=known_backends()), archives))
+    return _sorted(_folder_findings(folder, target or ServingTarget(backends=known_backends()), archives))
 
 
 def lint_repository(
-    folder: Path, *, addressed: str, absent: Collection[str] = (), target: Target | None = None
+    folder: Path, *, addressed: str, absent: Collection[str] = (), target: ServingTarget | None = None
 ) -> tuple[Finding, ...]:
     """Every finding about a staged repository, in which everything has to be there.
 
     ``absent``: files of the addressed model that need not be, such as an environment that the local one stands in for.
     ``target``: where it shall be served.
     """
-    return _sorted(_findings(view_repository(folder, addressed=addressed, target=target or Target(), absent=absent)))
+    return _sorted(
+        _findings(view_repository(folder, addressed=addressed, target=target or ServingTarget(), absent=absent))
+    )
 
 
 def refuse_errors(found: Iterable[Finding]) -> None:
@@ -129,7 +138,7 @@ def _findings(view: RepositoryView) -> Iterator[Finding]:
             yield from model_check(view, model)
 
 
-def _folder_findings(folder: Path, target: Target, archives: Collection[str] | None) -> Iterator[Finding]:
+def _folder_findings(folder: Path, target: ServingTarget, archives: Collection[str] | None) -> Iterator[Finding]:
     """Every finding about a model folder: as each overlay makes it, or as it is written where it has none.
 
     Copies differ in their names only. Raises :class:`InputError` where the recipe is wrong.

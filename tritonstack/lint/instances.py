@@ -12,7 +12,7 @@ from tritonstack.errors import InputError
 from tritonstack.lint.python.python_model import environment_file, python_in_archive, python_in_names
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.tensors import BYTES_OF, elements
-from tritonstack.lint.view import RepositoryView, Target, at_field, at_line
+from tritonstack.lint.view import RepositoryView, ServingTarget, at_field, at_line
 from tritonstack.models.build_target import target_of
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import Places
@@ -155,7 +155,7 @@ def shown(size: float) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
 
 
-def lint_release(target: Target, *, file: Path, line: int = 0) -> Iterator[Finding]:
+def lint_release(target: ServingTarget, *, file: Path, line: int = 0) -> Iterator[Finding]:
     """Findings about a target's release itself, whatever it serves; none for a target without one.
 
     ``file`` and ``line``: where the release is named.
@@ -191,22 +191,24 @@ def lint_release(target: Target, *, file: Path, line: int = 0) -> Iterator[Findi
     )
 
 
-def _named(target: Target, release: TritonRelease) -> str:
+def _named(target: ServingTarget, release: TritonRelease) -> str:
     """``release 24.09`` with what runs it, unless the target is no more than the release itself."""
     named = f"release {release.version}"
     return named if target.name.startswith(named) else f"{named} of {target.name}"
 
 
-def target_of_archive(source: ArchiveSource, endpoint: EndpointSettings, environment: str, places: Places) -> Target:
+def target_of_archive(
+    source: ArchiveSource, endpoint: EndpointSettings, environment: str, places: Places
+) -> ServingTarget:
     """An endpoint, with the size of an archive that it serves as that was last built, for the endpoint or for here."""
     try:
         name = ArchiveName(model=source.name, digest=model_digest(source))
         targets = {target_of(source, platform): None for platform in (endpoint.platform, None)}
     except InputError:  # a finding of other rules
-        return Target.of_endpoint(endpoint, environment)
+        return ServingTarget.of_endpoint(endpoint, environment)
     manifests = (places.built(name, target) for target in targets)
     size = next((manifest.archive.tar_bytes for manifest in manifests if manifest is not None), None)
-    return replace(Target.of_endpoint(endpoint, environment), unpacked_bytes=size)
+    return replace(ServingTarget.of_endpoint(endpoint, environment), unpacked_bytes=size)
 
 
 # Source: triton-inference-server/server docs/user_guide/response_cache.md; core src/model_config_utils.cc
@@ -257,7 +259,7 @@ LARGE = 0.05
 
 
 def lint_endpoint(
-    archives: Mapping[str, RepositoryView], *, target: Target, file: Path, line: int = 0
+    archives: Mapping[str, RepositoryView], *, target: ServingTarget, file: Path, line: int = 0
 ) -> Iterator[Finding]:
     """Findings about an endpoint that serves ``archives``, by their names; at ``line`` of its environment's file."""
     models = [model for view in archives.values() for model in view.models.values()]

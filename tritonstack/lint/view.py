@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class ServingTarget:
     """Where an archive shall be served. What is not known is None, and nothing is checked against it."""
 
     name: str = ""  # how findings call it: ``endpoint digits of local``, ``release 24.09``; empty for none
@@ -41,7 +41,7 @@ class Target:
     unpacked_bytes: int | None = None
 
     @classmethod
-    def of_endpoint(cls, endpoint: EndpointSettings, environment: str) -> Target:
+    def of_endpoint(cls, endpoint: EndpointSettings, environment: str) -> ServingTarget:
         """An endpoint of an environment's settings."""
         release = load_catalogue().release(endpoint.release)
         return cls(
@@ -58,7 +58,7 @@ class Target:
         )
 
     @classmethod
-    def of_names(cls, *, release: str | None, instance_type: str | None) -> Target:
+    def of_names(cls, *, release: str | None, instance_type: str | None) -> ServingTarget:
         """A release and an instance type by their names. Raises :class:`InputError` where there is no such thing."""
         found = load_catalogue().release(release) if release else None
         instance = load_catalogue().instance(instance_type) if instance_type else None
@@ -93,7 +93,7 @@ class RepositoryView:
     recipe: Recipe | None
     addressed: str | None
     models: Mapping[str, ModelView]
-    target: Target = field(default_factory=Target)
+    target: ServingTarget = field(default_factory=ServingTarget)
 
     @property
     def is_built(self) -> bool:
@@ -124,7 +124,7 @@ class RepositoryView:
         return names[0] if len(names) == 1 else None
 
 
-def view_folder(folder: Path, target: Target | None = None) -> RepositoryView:
+def view_folder(folder: Path, target: ServingTarget | None = None) -> RepositoryView:
     """A model folder with a recipe, or a model repository without one. Raises InputError where a recipe is wrong."""
     if not (folder / RECIPE).is_file():
         return view_repository(folder, addressed=None, target=target)
@@ -132,12 +132,16 @@ def view_folder(folder: Path, target: Target | None = None) -> RepositoryView:
     models = {model.name: view_model(model, produced_below(recipe, model.name)) for model in model_directories(folder)}
     models |= used_models(recipe, folder)
     return RepositoryView(
-        root=folder, recipe=recipe, addressed=recipe.model or folder.name, models=models, target=target or Target()
+        root=folder,
+        recipe=recipe,
+        addressed=recipe.model or folder.name,
+        models=models,
+        target=target or ServingTarget(),
     )
 
 
 def view_repository(
-    folder: Path, *, addressed: str | None, target: Target | None = None, absent: Iterable[str] = ()
+    folder: Path, *, addressed: str | None, target: ServingTarget | None = None, absent: Iterable[str] = ()
 ) -> RepositoryView:
     """A model repository as it stands, without a recipe.
 
@@ -152,7 +156,9 @@ def view_repository(
             model = view_model(path, ())
             if _is_model_without_config(model):
                 models[path.name] = model
-    return RepositoryView(root=folder, recipe=None, addressed=addressed, models=models, target=target or Target())
+    return RepositoryView(
+        root=folder, recipe=None, addressed=addressed, models=models, target=target or ServingTarget()
+    )
 
 
 def _is_model_without_config(model: ModelView) -> bool:

@@ -24,7 +24,7 @@ from tritonstack.aws.session import Session
 from tritonstack.disk import partial_folder
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.lint import Target, lint_folder, refuse_errors
+from tritonstack.lint import ServingTarget, lint_folder, refuse_errors
 from tritonstack.local_aws import is_local
 from tritonstack.models.build_target import refuse_unservable
 from tritonstack.models.manifest import Manifest, Places
@@ -243,7 +243,7 @@ class Preparation:
         work = folder.enter_context(partial_folder(self.places.archives, name=f".{build.name.model}"))
         task = Task(source=build.source, name=build.name, platform=build.platform)
         if build.source.folder not in self._linted:
-            refuse_errors(lint_folder(build.source.folder, target=Target()))
+            refuse_errors(lint_folder(build.source.folder, target=ServingTarget()))
             self._linted.add(build.source.folder)
         if build.builder is None:
             refuse_unservable([build.source], platform=build.platform)
