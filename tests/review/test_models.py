@@ -15,7 +15,7 @@ from tests.review.projects import commit, git
 from tests.review.releases import T4, A, B, C, dev, release_stack
 from tritonstack.review import models
 from tritonstack.review.document import ModelEntry
-from tritonstack.review.models import ModelFolders, ModelKind, committed_releases, model_changes
+from tritonstack.review.models import ModelChangeKind, ModelFolders, committed_releases, model_changes
 from tritonstack.review.snapshot import NO_ENVIRONMENT, Snapshots
 from tritonstack.review.stored import write_snapshots
 
@@ -35,16 +35,16 @@ def changes(
 def test_one_that_comes_one_that_goes_and_one_that_is_rebuilt() -> None:
     found = changes({"gone": A, "kept": A, "changed": A}, {"kept": A, "changed": B, "new": C})
     assert [(each.kind, each.endpoint, each.model, each.before, each.after) for each in found] == [
-        (ModelKind.REBUILT, "digits", "changed", A, B),
-        (ModelKind.REMOVED, "digits", "gone", A, None),
-        (ModelKind.ADDED, "digits", "new", None, C),
+        (ModelChangeKind.REBUILT, "digits", "changed", A, B),
+        (ModelChangeKind.REMOVED, "digits", "gone", A, None),
+        (ModelChangeKind.ADDED, "digits", "new", None, C),
     ]
     assert "requests for it fail from then on" in found[1].sentence
 
 
 def test_a_new_environment_adds_and_one_that_goes_removes_every_model() -> None:
-    assert [each.kind for each in changes(None, {"one": A, "two": B})] == [ModelKind.ADDED] * 2
-    assert [each.kind for each in changes({"one": A}, None)] == [ModelKind.REMOVED]
+    assert [each.kind for each in changes(None, {"one": A, "two": B})] == [ModelChangeKind.ADDED] * 2
+    assert [each.kind for each in changes({"one": A}, None)] == [ModelChangeKind.REMOVED]
 
 
 @given(*[st.dictionaries(st.sampled_from(["one", "two", "three"]), st.sampled_from([A, B, C]))] * 2)
@@ -66,7 +66,7 @@ def test_another_platform_moves_every_model_and_rebuilds_what_depends_on_it(
 ) -> None:
     folders = ModelFolders(dependencies={} if dependency is None else {"one": dependency})
     [change] = changes({"one": A}, {"one": A}, to=to, folders=folders)
-    assert change.kind == ModelKind.MOVED
+    assert change.kind == ModelChangeKind.MOVED
     assert f"from {T4} to {to}: " in change.sentence
     assert MOVES[rebuilt] in change.sentence
 
@@ -91,9 +91,9 @@ def test_a_model_that_nothing_proves_is_reported_so_unless_it_is_removed() -> No
 def test_a_model_on_a_second_endpoint_is_reported_with_what_callers_must_do() -> None:
     first, second = release_stack({"one": A}), release_stack({"one": B}, endpoint="second")
     [entry] = model_changes(dev(first), dev(first, second))
-    assert entry.kind == ModelKind.ADDED_BESIDE
+    assert entry.kind == ModelChangeKind.ADDED_BESIDE
     assert entry.sentence.endswith("First let every caller name digits/one.")
-    assert {each.kind for each in model_changes(NO_ENVIRONMENT, dev(first, second))} == {ModelKind.ADDED}
+    assert {each.kind for each in model_changes(NO_ENVIRONMENT, dev(first, second))} == {ModelChangeKind.ADDED}
 
 
 def test_a_digest_of_an_earlier_snapshot_is_a_rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,14 +106,14 @@ def test_a_digest_of_an_earlier_snapshot_is_a_rollback(tmp_path: Path, monkeypat
     history = committed_releases("dev", base=commits[-1], repository=tmp_path)
     before = dev(release_stack({"one": C}))
     [back] = model_changes(before, dev(release_stack({"one": A})), earlier=history)
-    assert back.kind == ModelKind.ROLLED_BACK
+    assert back.kind == ModelChangeKind.ROLLED_BACK
     assert f"rolled back to what the snapshots of {commits[0][:12]} had: {C} → {A}" in back.sentence
     [forward] = model_changes(before, dev(release_stack({"one": "d" * 16})), earlier=history)
-    assert forward.kind == ModelKind.REBUILT
+    assert forward.kind == ModelChangeKind.REBUILT
     monkeypatch.setattr(models, "MOST_COMMITS", 2)
     bounded = committed_releases("dev", base=commits[-1], repository=tmp_path)
     [unseen] = model_changes(before, dev(release_stack({"one": A})), earlier=bounded)
-    assert unseen.kind == ModelKind.REBUILT
+    assert unseen.kind == ModelChangeKind.REBUILT
     other = committed_releases("prod", base=commits[-1], repository=tmp_path)
     assert other("serving-digits", "digits", "one", A) is None
 

@@ -29,7 +29,7 @@ from tritonstack.lint.content import wrong_weights
 from tritonstack.model_files.file_formats import mismatch
 from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_data, read_graph
 from tritonstack.models.pbtxt import quoted
-from tritonstack.models.recipe import Kind
+from tritonstack.models.recipe import RecipeKind
 from tritonstack.paths import setup_command
 from tritonstack.untrusted.folder_files import unfit, unfit_problem
 from tritonstack.untrusted.foreign_text import LARGEST_PROGRAM, parse_program
@@ -38,7 +38,7 @@ from tritonstack.untrusted.zip_reading import DAMAGED_ZIP, open_zip, read_member
 DEFAULT_BATCH = 8
 """max_batch_size where the model has a batch axis and nothing states how many rows fit the GPU's memory."""
 
-FORMATS: Mapping[Kind, tuple[str, str]] = {
+FORMATS: Mapping[RecipeKind, tuple[str, str]] = {
     "onnx": ("ONNX", "onnxruntime_onnx"),
     "pytorch": ("TorchScript", "pytorch_libtorch"),
 }
@@ -48,7 +48,7 @@ FORMATS: Mapping[Kind, tuple[str, str]] = {
 def file_addition(
     path: Path,
     name: str,
-    kind: Kind,
+    kind: RecipeKind,
     *,
     trial: Trial,
     inputs: Sequence[GraphTensor],

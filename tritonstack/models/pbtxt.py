@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
 
-Kind = Literal["string", "integer", "float", "word"]
+ValueKind = Literal["string", "integer", "float", "word"]
 
 DEPTH_LIMIT = 100
 """How deep messages may be nested; protobuf's own reader stops at 100 as well."""
@@ -64,7 +64,7 @@ class Scalar:
     ``base``: the base that an integer was written in, which a fraction's field takes in decimal only.
     """
 
-    kind: Kind
+    kind: ValueKind
     value: str | int | float
     line: int
     base: int = 10

@@ -160,9 +160,9 @@ Exports = Annotated[tuple[Export, ...], AfterValidator(_produced_once)]
 
 
 Dependency = Literal["none", "python", "engine"]
-Kind = Literal["onnx", "python", "ensemble", "pytorch", "tensorrt", "dali", "tensorflow", "other"]
+RecipeKind = Literal["onnx", "python", "ensemble", "pytorch", "tensorrt", "dali", "tensorflow", "other"]
 
-KIND_BACKENDS: Mapping[Kind, str] = {
+KIND_BACKENDS: Mapping[RecipeKind, str] = {
     "onnx": "onnxruntime",
     "python": "python",
     "ensemble": "ensemble",
@@ -183,7 +183,7 @@ class Overlay(ClosedModel):
         "repeated field or message replaces the whole field, entries of maps are merged by their key.",
     )
     description: str | None = Field(None, min_length=1, description="One sentence: what the variant is.")
-    kind: Kind | None = Field(None, description="What the addressed model is, where it differs.")
+    kind: RecipeKind | None = Field(None, description="What the addressed model is, where it differs.")
     dependency: Dependency | None = Field(None, description="What the archive depends on, where it differs.")
     exports: Exports | None = Field(None, description="The exports, where they differ: all of them.")
     engine: Engine | None = Field(None, description="The engine, where it differs.")
@@ -221,7 +221,7 @@ class Recipe(ClosedModel):
     """One model folder's recipe. Its archive serves the Triton model ``model`` under the archive's name."""
 
     description: str = Field(min_length=1, description="One sentence: what the model returns.")
-    kind: Kind = Field(
+    kind: RecipeKind = Field(
         description="What the addressed model is; other: a backend that the local Triton lacks (FIL, vLLM, a custom "
         "one), named in config.pbtxt. Its archive is built without a proof."
     )

@@ -157,7 +157,7 @@ def _releases(environment: EnvironmentSnapshot) -> Iterator[tuple[tuple[str, str
 # Changes of models.
 
 
-class ModelKind(StrEnum):
+class ModelChangeKind(StrEnum):
     """What happens to a model."""
 
     ADDED = "added"
@@ -193,7 +193,7 @@ def model_changes(
             change = _change(was, now, model, earlier=earlier, dependency=folders.dependencies.get(model))
             if change is not None and change.after is not None and (why := folders.unproven.get(model)):
                 change = change.model_copy(update={"sentence": f"{change.sentence} Proof skipped: {why}."})
-            if change is not None and change.kind == ModelKind.ADDED:
+            if change is not None and change.kind == ModelChangeKind.ADDED:
                 change = _beside(change, old.values(), new)
             found += [change] if change is not None else []
     return tuple(found)
@@ -214,7 +214,7 @@ def _beside(added: ModelEntry, old: Iterable[ServedSet], new: Mapping[tuple[str,
         f"{added.sentence} {other} has a model of that name: clients that call {added.model} alone are refused from "
         f"then on, but for those that run already. First let every caller name {other}/{added.model}."
     )
-    return added.model_copy(update={"kind": ModelKind.ADDED_BESIDE, "sentence": sentence})
+    return added.model_copy(update={"kind": ModelChangeKind.ADDED_BESIDE, "sentence": sentence})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,14 +263,14 @@ def _change(
     assert side is not None  # noqa: S101 - a model stands on one side at least
     of = f"{model} of {side.endpoint}"
     if before is None:
-        kind, sentence = ModelKind.ADDED, f"{of} is added ({after})."
+        kind, sentence = ModelChangeKind.ADDED, f"{of} is added ({after})."
     elif after is None:
-        kind, sentence = ModelKind.REMOVED, f"{of} is removed ({before}): requests for it fail from then on."
+        kind, sentence = ModelChangeKind.REMOVED, f"{of} is removed ({before}): requests for it fail from then on."
     elif before == after:
-        kind, sentence = ModelKind.MOVED, f"{of} keeps its digest ({after})."
+        kind, sentence = ModelChangeKind.MOVED, f"{of} keeps its digest ({after})."
     else:
         release = earlier(side.stack, side.endpoint, model, after)
-        kind = ModelKind.REBUILT if release is None else ModelKind.ROLLED_BACK
+        kind = ModelChangeKind.REBUILT if release is None else ModelChangeKind.ROLLED_BACK
         back = "" if release is None else f" to what {release} had"
         sentence = f"{of} is {kind.value}{back}: {before} → {after}."
     if before is not None and after is not None and platforms is not None:

@@ -12,7 +12,7 @@ from tritonstack.review.change import Effect, Level, Update
 from tritonstack.review.cost import moved_text
 from tritonstack.review.cost_table import CostRow, CostTotals
 from tritonstack.review.document import EnvironmentEntry, PhraseEntry
-from tritonstack.review.models import ModelKind
+from tritonstack.review.models import ModelChangeKind
 from tritonstack.review.snapshot import PIPELINE
 
 LEAST_BESIDE = Decimal("0.01")
@@ -140,9 +140,9 @@ def _access(environment: EnvironmentEntry) -> Phrases:
 
 def _models(environment: EnvironmentEntry) -> Phrases:
     counts = Counter(each.kind for each in environment.models)
-    for kind in ModelKind:
+    for kind in ModelChangeKind:
         if counts[kind]:
-            closely = {ModelKind.REMOVED, ModelKind.ROLLED_BACK, ModelKind.ADDED_BESIDE}
+            closely = {ModelChangeKind.REMOVED, ModelChangeKind.ROLLED_BACK, ModelChangeKind.ADDED_BESIDE}
             level = Level.LOOK if kind in closely else Level.PLAIN
             yield _phrase(level, f"{_count(counts[kind], 'model')} {kind.value}")
     if environment.engines:

@@ -22,7 +22,7 @@ from tritonstack.models.model_config import Node
 from tritonstack.models.model_view import ModelView
 from tritonstack.untrusted.foreign_text import code_of
 
-Kind = Literal["weights", "network", "nothing"]
+FetchKind = Literal["weights", "network", "nothing"]
 
 
 class FetchingCall(BaseModel):
@@ -31,7 +31,7 @@ class FetchingCall(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     names: tuple[str, ...] = Field(description="Full names; * means any text, [A-Z] for a capital.")
-    fetches: Kind = Field("weights", description="weights, or network for a request that may be about anything.")
+    fetches: FetchKind = Field("weights", description="weights, or network for a request that may be about anything.")
     argument: int | None = Field(None, description="Place of the argument that says what is fetched.")
     keywords: tuple[str, ...] = Field((), description="Names of the same argument.")
     values: str = Field("", description="Pattern of `values` that it must match to be fetched; empty for any.")
@@ -61,7 +61,7 @@ class Command(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     pattern: str = Field(description="A regular expression, searched in the command.")
-    fetches: Kind
+    fetches: FetchKind
 
 
 class FetchTable(BaseModel):
@@ -88,7 +88,7 @@ class Fetch(NamedTuple):
     """A call that fetches something when the model is loaded."""
 
     call: LoadCall
-    kind: Kind
+    kind: FetchKind
     what: str  # what it fetches, where that shows; it may be empty
 
 
@@ -174,7 +174,7 @@ def _argument(entry: FetchingCall, given: Mapping[str, ast.expr], call: LoadCall
 
 def _of_argument(
     entry: FetchingCall, given: Mapping[str, ast.expr], call: LoadCall, program: Program
-) -> tuple[Kind, str]:
+) -> tuple[FetchKind, str]:
     """A function that is told by a name what to fetch, or fetches whatever it is given."""
     argument = _argument(entry, given, call)
     has_pattern = bool(entry.values)
@@ -194,7 +194,7 @@ def _of_argument(
 
 def _of_request(
     entry: FetchingCall, given: Mapping[str, ast.expr], call: LoadCall, program: Program
-) -> tuple[Kind, str]:
+) -> tuple[FetchKind, str]:
     """A request that may be about anything: weights by the name of the file, or where the response is a stream."""
     argument = _argument(entry, given, call)
     texts = program.texts(argument, call.scope) if argument is not None else (Text(UNKNOWN),)
@@ -206,7 +206,7 @@ def _of_request(
     return "network", next((text.value for text in texts if text.is_whole), "")
 
 
-def _of_command(entry: FetchingCall, call: LoadCall, program: Program) -> tuple[Kind, str]:
+def _of_command(entry: FetchingCall, call: LoadCall, program: Program) -> tuple[FetchKind, str]:
     """What a command fetches, given as a text or as a list of its words."""
     args = call.node.args if entry.argument is None else [*call.node.args[:1], *_named(entry, call)][:1]
     words = [word for each in args for word in _words(each, call, program)]
