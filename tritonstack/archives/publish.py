@@ -60,8 +60,8 @@ def marked_plans(archive: Path) -> Iterator[str]:
         raise WorkFailedError(f"{archive} cannot be read: {error}") from error
 
 
-Outcome = Literal["published", "there already", "there already from another build", "another was first"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+PublishOutcome = Literal["published", "there already", "there already from another build", "another was first"]
+OUTCOMES: tuple[PublishOutcome, ...] = get_args(PublishOutcome)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class Published:
     """What became of one archive under one endpoint's platform, and whether its manifest had to be fixed."""
 
     key: str
-    outcome: Outcome
+    outcome: PublishOutcome
     fixed: bool
 
 
@@ -228,7 +228,7 @@ def _require_intact(archives: Sequence[BuiltArchive], places: Places, *, advice:
 
 def _publish(archive: BuiltArchive, *, bucket: ArtifactBucket, places: Places, report: Report) -> Published:
     report(f"{archive.name.model}: looking for it")
-    outcome: Outcome
+    outcome: PublishOutcome
     stored = bucket.look(archive.key)
     if stored is not None:
         outcome = "there already" if belongs(archive.manifest, stored) else "there already from another build"
