@@ -33,20 +33,20 @@ def aws(aws: FakeAws) -> FakeAws:
 
 def test_the_current_digest_and_the_kept_history_stay(aws: FakeAws) -> None:
     keys = {number: _archive(aws, number) for number in range(10)}
-    plan = Pruning("dev", session=aws).plan(history=5)
-    going = [item.archive_key for item in plan.unneeded]
+    found = Pruning("dev", session=aws).find(history=5)
+    going = [item.archive_key for item in found.unneeded]
     assert going == [keys[number] for number in (0, 1, 2, 9)]  # 8 is current, 3 to 7 are the history
-    assert plan.kept == 6
+    assert found.kept == 6
 
 
-def test_planning_deletes_nothing_and_carrying_out_deletes_archives_first(aws: FakeAws) -> None:
+def test_finding_deletes_nothing_and_deletion_begins_with_archives(aws: FakeAws) -> None:
     keys = [_archive(aws, 99), _archive(aws, 99, platform="25.09-t4")]
     _archive(aws, 98, age=1.0)  # it may not be activated yet
     pruning, digest = Pruning("dev", session=aws), _digest(99)
-    assert len(pruning.plan(grace_hours=0.5).unneeded) == 3
-    plan = pruning.plan(grace_hours=2)
+    assert len(pruning.find(grace_hours=0.5).unneeded) == 3
+    found = pruning.find(grace_hours=2)
     assert aws.deletes == []
-    pruning.carry_out(plan)
+    pruning.delete(found)
     assert aws.deletes[:2] == keys
     manifests = [f"manifests/numbers/{platform}/double.{digest}.json" for platform in ("24.09-t4", "25.09-t4")]
     assert sorted(aws.deletes[2:]) == [f"inputs/{digest}.tar.gz", *manifests]
@@ -55,8 +55,8 @@ def test_planning_deletes_nothing_and_carrying_out_deletes_archives_first(aws: F
 def test_inputs_stay_while_another_platform_or_endpoint_needs_them(aws: FakeAws) -> None:
     _archive(aws, 8)
     _archive(aws, 8, endpoint="unrecorded")
-    plan = Pruning("dev", session=aws).plan()
-    assert [item.keys for item in plan.unneeded] == [
+    found = Pruning("dev", session=aws).find()
+    assert [item.keys for item in found.unneeded] == [
         (
             f"endpoints/unrecorded/24.09-t4/double.{_digest(8)}.tar.gz",
             f"manifests/unrecorded/24.09-t4/double.{_digest(8)}.json",
@@ -73,6 +73,6 @@ def test_an_archive_s_client_files_go_with_it_and_another_s_stay(aws: FakeAws) -
     for digest in (99, 8):
         aws.objects[f"manifests/numbers/24.09-t4/double.{_digest(digest)}/labels.txt"] = b"cat"
     pruning = Pruning("dev", session=aws)
-    pruning.carry_out(pruning.plan())
+    pruning.delete(pruning.find())
     assert f"{folder}/labels.txt" in aws.deletes
     assert not any(_digest(8) in key or "notes" in key for key in aws.deletes)

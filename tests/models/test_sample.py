@@ -18,7 +18,7 @@ from tests.models.folders import CONFIG, MODEL, places_in, tensor, write, write_
 from tritonstack.archives.build import build_models
 from tritonstack.archives.programs import run_script
 from tritonstack.archives.proof import PROOF_ENVIRONMENT, PROVER
-from tritonstack.archives.proof import _plan as plan_of
+from tritonstack.archives.proof import _model_task as model_task
 from tritonstack.client.body import encode
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.manifest import Places
@@ -106,9 +106,9 @@ REQUEST = [{"name": "x", "datatype": "FP32", "shape": [2, 2, 2], "data": [0, 9, 
 def _prove(folder: Path, config: str, graph: Any = GRAPH, request: Any = REQUEST) -> dict[str, Any]:
     (folder / "net/1").mkdir(parents=True)
     write_graph(folder / "net/1/model.onnx", graph)
-    plan = {"model": "net", "models": {"net": plan_of(folder / "net", read_config(config))}, "request": request}
-    (folder / "plan.json").write_text(json.dumps(plan))
-    arguments = ["-P", str(PROVER), str(folder / "plan.json"), str(folder / "result.json")]
+    task = {"model": "net", "models": {"net": model_task(folder / "net", read_config(config))}, "request": request}
+    (folder / "task.json").write_text(json.dumps(task))
+    arguments = ["-P", str(PROVER), str(folder / "task.json"), str(folder / "result.json")]
     run_script(
         environment=PROOF_ENVIRONMENT, arguments=arguments, folder=folder, what="proof", report=lambda _line: None
     )
@@ -151,4 +151,4 @@ def test_the_version_that_triton_serves_is_the_one_that_is_proven(tmp_path: Path
     config = 'backend: "onnxruntime" version_policy { specific { versions: [ 2 ] } }'
     for version in ("1", "2", "10"):
         write(tmp_path, {f"net/{version}/model.onnx": "", "net/config.pbtxt": config})
-    assert Path(plan_of(tmp_path / "net", read_config(config))["file"]).parent.name == "2"
+    assert Path(model_task(tmp_path / "net", read_config(config))["file"]).parent.name == "2"

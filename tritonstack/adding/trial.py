@@ -74,7 +74,7 @@ def try_model(
     candidates = attempts(tensors)
     if not has_environment(environment):
         return Trial()
-    plan = {
+    task = {
         "file": str(path.absolute()),
         "is_onnx": is_onnx,
         "tensors": [seeded_tensor(each.name, each.datatype, [POOL]) for each in tensors],
@@ -82,9 +82,9 @@ def try_model(
         "attempts": [_requests(tensors, each, rows=rows, longer=not is_onnx) for each in candidates],
         "repaired": str(work / REPAIRED),
     }
-    plan_file, result_file = work.resolve() / "plan.json", work.resolve() / "result.json"
-    plan_file.write_text(json.dumps(plan))
-    arguments = ["-P", str(PROGRAM), str(plan_file), str(result_file)]
+    task_file, result_file = work.resolve() / "task.json", work.resolve() / "result.json"
+    task_file.write_text(json.dumps(task))
+    arguments = ["-P", str(PROGRAM), str(task_file), str(result_file)]
     weights = sum(file.stat().st_size for file in (path, *beside))
     limits = Limits(seconds=SECONDS, memory_bytes=MEMORY_BYTES + COPIES * weights, advice=UNTRIED)
     what = f"trial of {path.name}"

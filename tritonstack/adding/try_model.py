@@ -39,11 +39,11 @@ PASSING = frozenset({
 """Operators that pass values on as they are."""
 
 
-def main(plan_file: str, result_file: str) -> int:
-    """Read the plan, write what the model gave, or why it failed."""
-    plan = json.loads(Path(plan_file).read_text())
+def main(task_file: str, result_file: str) -> int:
+    """Read the task, write what the model gave, or why it failed."""
+    task = json.loads(Path(task_file).read_text())
     try:
-        result = tried(plan)
+        result = tried(task)
     except Exception as error:  # noqa: BLE001  (whatever the model raises)
         # Of TorchScript's own traceback the last line has the reason, with the error's type before it.
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -60,21 +60,21 @@ def lacks_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(text in str(error).lower() for text in texts)
 
 
-def tried(plan: dict[str, Any]) -> dict[str, Any]:
+def tried(task: dict[str, Any]) -> dict[str, Any]:
     """The answers to the requests of the first attempt that works; raises what the model raises for the first one."""
-    graph = importlib.import_module("onnx").load(plan["file"], load_external_data=False) if plan["is_onnx"] else None
-    run = torchscript_model(plan["file"]) if graph is None else onnx_model(plan["file"])
+    graph = importlib.import_module("onnx").load(task["file"], load_external_data=False) if task["is_onnx"] else None
+    run = torchscript_model(task["file"]) if graph is None else onnx_model(task["file"])
     values = {} if graph is None else known_values(graph)
-    pools = {each["name"]: pool_of(each, values) for each in plan["tensors"]}
-    index, first = first_answer(run, pools, plan["attempts"])
-    attempt = {name: request_of(pools, shapes) for name, shapes in plan["attempts"][index].items()}
+    pools = {each["name"]: pool_of(each, values) for each in task["tensors"]}
+    index, first = first_answer(run, pools, task["attempts"])
+    attempt = {name: request_of(pools, shapes) for name, shapes in task["attempts"][index].items()}
     again = run(attempt["one"])
     differs = [name for name, array in first.items() if not same_values(array, again[name])]
     others = {name: answer_or_none(run, request) for name, request in attempt.items() if name != "one"}
     batches = "rows" in attempt and answers_by_row(run, attempt["rows"], others["rows"], differs=differs)
     repaired = [] if graph is None else declare_shapes(graph, first, batches=batches)
     if repaired:
-        importlib.import_module("onnx").save(graph, plan["repaired"])
+        importlib.import_module("onnx").save(graph, task["repaired"])
     answers = [first, *others.values()]
     stated = [None if answer is None else [form(*each) for each in answer.items()] for answer in answers]
     result = {"attempt": index, "answers": stated, "batches": batches}
@@ -205,7 +205,7 @@ def known_values(model: Any) -> dict[str, list[Any]]:
 
 
 def pool_of(tensor: dict[str, Any], known: Mapping[str, list[Any]]) -> np.ndarray[Any, Any]:
-    """The values of a tensor of the plan; of an input whose values are known, those."""
+    """The values of a tensor of the task; of an input whose values are known, those."""
     kind = np.dtype(TYPES.get(tensor["datatype"], tensor["datatype"].lower()))
     return np.array(known.get(tensor["name"]) or tensor["data"], kind)
 

@@ -113,12 +113,12 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
         if "python" in needs:  # other backends compare what they give with the configuration
             _check_outputs(configs[model], outputs, model=model)
         return Answered(outputs=outputs, tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
-    plan = {
+    task = {
         "model": model,
-        "models": {name: _plan(repository / name, config) for name, config in configs.items()},
+        "models": {name: _model_task(repository / name, config) for name, config in configs.items()},
         "request": to_tensors(request),
     }
-    result, spent = run_prover(plan, work=work, what=f"proof of {model}", report=report)
+    result, spent = run_prover(task, work=work, what=f"proof of {model}", report=report)
     if "failure" in result:
         raise WorkFailedError(f"proof of {model} failed:\n  {in_sources(result['failure'], repository)}")
     ran = sorted({config.backend for config in configs.values()} - {"ensemble"})
@@ -147,11 +147,11 @@ def _check_outputs(config: ModelConfig, outputs: Sequence[Mapping[str, Any]], *,
             )
 
 
-def run_prover(plan: Mapping[str, Any], *, work: Path, what: str, report: Report) -> tuple[dict[str, Any], Spent]:
+def run_prover(task: Mapping[str, Any], *, work: Path, what: str, report: Report) -> tuple[dict[str, Any], Spent]:
     """What ONNX Runtime answers a plan's request, or its ``failure`` (see ``prover.py``). ``work``: for its files."""
-    plan_file, result_file = work / "plan.json", work / "result.json"
-    plan_file.write_text(json.dumps(plan))
-    arguments = ["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())]
+    task_file, result_file = work / "task.json", work / "result.json"
+    task_file.write_text(json.dumps(task))
+    arguments = ["-P", str(PROVER), str(task_file.resolve()), str(result_file.resolve())]
     spent = run_script(environment=PROOF_ENVIRONMENT, arguments=arguments, folder=work, what=what, report=report)
     return parse_json(result_file.read_text()), spent
 
@@ -159,7 +159,7 @@ def run_prover(plan: Mapping[str, Any], *, work: Path, what: str, report: Report
 _PROVERS = {"onnxruntime": "ONNX Runtime on the CPU"}
 
 
-def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:
+def _model_task(folder: Path, config: ModelConfig) -> dict[str, Any]:
     """One model of the prover's plan; see ``prover.py``."""
     view = view_model(folder, ())
     newest = folder / (view.served_versions or view.versions or ("1",))[-1]

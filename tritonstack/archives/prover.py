@@ -34,12 +34,12 @@ class ProofError(Exception):
     """The repository does not answer as configured; the message names model and tensor."""
 
 
-def main(plan_file: str, result_file: str) -> int:
-    """Read the plan, write the outputs or the reason of the failure."""
-    plan = json.loads(Path(plan_file).read_text())
-    request = {tensor["name"]: decode(tensor) for tensor in plan["request"]}
+def main(task_file: str, result_file: str) -> int:
+    """Read the task, write the outputs or the reason of the failure."""
+    task = json.loads(Path(task_file).read_text())
+    request = {tensor["name"]: decode(tensor) for tensor in task["request"]}
     try:
-        outputs = run(plan["models"], plan["model"], inputs=request)
+        outputs = run(task["models"], task["model"], inputs=request)
         result: dict[str, Any] = {"outputs": [encode(name, array) for name, array in outputs.items()]}
     except ProofError as error:
         result = {"failure": str(error)}
@@ -142,7 +142,7 @@ def as_texts(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def decode(tensor: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-    """A tensor of the plan as an array; BYTES elements are base64."""
+    """A tensor of the task as an array; BYTES elements are base64."""
     if tensor["datatype"] == "BYTES":
         elements = np.empty(len(tensor["data"]), np.object_)
         elements[:] = [base64.b64decode(text) for text in tensor["data"]]

@@ -28,8 +28,8 @@ class Unneeded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrunePlan:
-    """What would be deleted, and how many archives stay."""
+class UnneededArchives:
+    """Archives to delete, and how many archives stay."""
 
     bucket: str
     unneeded: tuple[Unneeded, ...]
@@ -37,7 +37,7 @@ class PrunePlan:
 
 
 class Pruning:
-    """Plans and carries out the pruning of one environment's bucket."""
+    """Finds and deletes the unneeded archives of one environment's bucket."""
 
     def __init__(self, environment: str, *, session: Session) -> None:
         """Raises InputError where the environment's artifacts are not deployed."""
@@ -45,7 +45,7 @@ class Pruning:
         self.bucket = ArtifactBucket(environment=environment, session=session)
         self.ssm = session.client("ssm")
 
-    def plan(self, *, history: int = DEFAULT_HISTORY, grace_hours: float = DEFAULT_GRACE_HOURS) -> PrunePlan:
+    def find(self, *, history: int = DEFAULT_HISTORY, grace_hours: float = DEFAULT_GRACE_HOURS) -> UnneededArchives:
         """What may go: every archive that neither a release record nor its last ``history`` earlier values name.
 
         Archives younger than ``grace_hours`` stay: they may be published and not activated yet. Inputs go with the last
@@ -64,15 +64,15 @@ class Pruning:
             if item.name.digest not in named[item.place.endpoint, item.name.model] and item.modified < oldest_kept
         ]
         staying = {item.name.digest for item in stored if item not in going}
-        return PrunePlan(
+        return UnneededArchives(
             bucket=self.bucket.name,
             unneeded=tuple(self._unneeded(going, staying)),
             kept=len(stored) - len(going),
         )
 
-    def carry_out(self, plan: PrunePlan) -> None:
-        """Delete what a plan names: archives first, so that no archive is ever without its manifest."""
-        groups = sorted(((index, key) for item in plan.unneeded for index, key in enumerate(item.keys)))
+    def delete(self, found: UnneededArchives) -> None:
+        """Delete what was found: archives first, so that no archive is ever without its manifest."""
+        groups = sorted(((index, key) for item in found.unneeded for index, key in enumerate(item.keys)))
         self.bucket.delete([key for _, key in groups])
 
     def _named(self, endpoint: str, model: str, history: int) -> frozenset[str]:

@@ -207,13 +207,13 @@ def prune_command(*, environment: str, history: int, grace_hours: float, yes: bo
     if yes:
         require_account(session, settings)
     pruning = Pruning(settings.environment, session=session)
-    plan = pruning.plan(history=history, grace_hours=grace_hours)
-    for item in () if as_json else plan.unneeded:
-        echo(f"s3://{plan.bucket}/{item.archive_key}  {item.bytes:,} bytes")
+    found = pruning.find(history=history, grace_hours=grace_hours)
+    for item in () if as_json else found.unneeded:
+        echo(f"s3://{found.bucket}/{item.archive_key}  {item.bytes:,} bytes")
     if yes:
-        pruning.carry_out(plan)
+        pruning.delete(found)
     if as_json:
-        print_json(dataclasses.asdict(plan) | {"removed": yes})
+        print_json(dataclasses.asdict(found) | {"removed": yes})
     verb = "removed" if yes else "would be removed (--yes removes them)"
-    size = sum(item.bytes for item in plan.unneeded)
-    echo(f"{len(plan.unneeded)} archives, {size:,} bytes {verb}; {plan.kept} stay", err=True)
+    size = sum(item.bytes for item in found.unneeded)
+    echo(f"{len(found.unneeded)} archives, {size:,} bytes {verb}; {found.kept} stay", err=True)
