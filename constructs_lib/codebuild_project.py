@@ -21,7 +21,7 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf
 from constructs_lib.joined_network import BuildNetwork, allow_network
-from constructs_lib.permission import acknowledge_nameless, allow, allow_group, parameter_arn
+from constructs_lib.permission import acknowledge_nameless, allow_group, parameter_arn
 from constructs_lib.triton_model import TritonImage, allow_pull
 from tritonstack import naming
 from tritonstack.arns import bucket_arn
@@ -88,9 +88,7 @@ class BuildSource(Construct):
     def allow_reading(self, policy: iam.Policy) -> None:
         """Let a build's role fetch the source: CodeBuild looks the bucket up first."""
         bucket = bucket_arn(self.asset.s3_bucket_name, partition=cdk.Stack.of(self).partition)
-        objects = [f"{bucket}/{self.asset.s3_object_key}"]
-        allow(policy, "ReadSource", ["s3:GetObject", "s3:GetObjectVersion"], objects)
-        allow(policy, "FindSource", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [bucket])
+        allow_group(policy, "build-source", source=f"{bucket}/{self.asset.s3_object_key}", staging=bucket)
 
 
 def source_files(models: Path | None) -> Iterator[tuple[str, Path]]:
@@ -200,7 +198,7 @@ def cpu_project(
         acknowledge_nameless(policy)
     if hub is not None and hub.parameters:
         secrets = sorted({parameter_arn(scope, name) for name in hub.parameters.values()})
-        allow(policy, "ReadVariables", ["ssm:GetParameters"], secrets)
+        allow_group(policy, "build-variables", variables=secrets)
     project = codebuild.CfnProject(
         scope,
         "Project",

@@ -17,7 +17,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.permission import allow, allow_group, delivery_policy
+from constructs_lib.permission import allow_group, delivery_policy
 from tritonstack import naming
 from tritonstack.paths import repository_path
 
@@ -224,7 +224,7 @@ class DeadLetterRule(Construct):
             reason="This is the dead-letter queue: it holds the events that EventBridge could not deliver and those "
             "that the function failed on, for a person to read.",
         )
-        allow(function.policy, "KeepFailed", ["sqs:SendMessage"], [queue.attr_arn])
+        allow_group(function.policy, "failed-events", queue=queue.attr_arn)
         failed = lambda_.CfnEventInvokeConfig(
             self,
             "OnFailure",

@@ -15,7 +15,7 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference, grant_group
 from constructs_lib.handler_function import HandlerFunction, allow_event_rules, event_queue
-from constructs_lib.permission import allow, arn, delivery_policy
+from constructs_lib.permission import allow, allow_group, arn, delivery_policy
 from constructs_lib.triton_model import ExecutionRole
 from tritonstack import aws_names, naming
 from tritonstack.cloudformation.limits import allowed
@@ -74,17 +74,7 @@ class EndpointLog(Construct):
         both = [group, f"{group}:*"]
         policy = self.function.policy
         allow(policy, "SetUp", actions if retain else [*actions, "logs:DeleteLogGroup"], both)
-        allow(
-            policy,
-            "SeeGroup",
-            ["logs:DescribeLogGroups"],
-            ["*"],
-            wildcard="Retention and key of the group before it is adopted: CloudWatch Logs checks "
-            "logs:DescribeLogGroups for all groups of the account, whichever prefix is asked for; it changes nothing.",
-        )
-        allow(
-            policy, "SeeEndpoint", ["sagemaker:DescribeEndpoint"], [arn(self, "sagemaker", "endpoint", endpoint_name)]
-        )
+        allow_group(policy, "endpoint-log", endpoint=endpoint_name)
         self.function.allow_seeing_operations()
         acknowledge_wildcard(
             policy,

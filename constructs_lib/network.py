@@ -16,7 +16,7 @@ from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.codebuild_project import BuildLog
 from constructs_lib.joined_network import BuildNetwork, JoinedNetwork
 from constructs_lib.outputs import read_parameter, write_parameter
-from constructs_lib.permission import allow, service_role
+from constructs_lib.permission import allow_group, service_role
 from constructs_lib.vpc_endpoints import VpcEndpoints
 from tritonstack import naming
 from tritonstack.config import CreatedNetwork, Environment, ImportedNetwork, NetworkSettings
@@ -286,15 +286,7 @@ class Network(Construct):
         role, policy = service_role(
             scope, "vpc-flow-logs", description=f"Writes the flow log of the network of {environment}"
         )
-        allow(policy, "WriteFlows", ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"], [log.arn])
-        allow(
-            policy,
-            "FindGroup",
-            ["logs:DescribeLogGroups"],
-            ["*"],
-            wildcard="The user guide of VPC asks for logs:DescribeLogGroups ('IAM role for publishing flow logs'); it "
-            "lists the names of groups, and nothing in them.",
-        )
+        allow_group(policy, "flow-log", log=log.arn)
         flows = ec2.CfnFlowLog(
             scope,
             "Flows",

@@ -19,7 +19,8 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import LOGS_BY_POLICY, RETAINED, access_log_bucket, allow_service
 from constructs_lib.bucket_emptying import bucket_resource
-from constructs_lib.permission import allow, arn, regional_service, service_principal
+from constructs_lib.permission import allow_group, arn, regional_service, service_principal
+from tritonstack.arns import role_arn
 
 ACCESS_LOG_DAYS = 90
 NONCURRENT_DAYS = 7
@@ -158,7 +159,7 @@ class AssumingRole(Construct):
         self.role = iam.Role(
             self, "Role", role_name=role_name, description=description, assumed_by=service_principal(self, "codebuild")
         )
-        allow(iam.Policy(self, "Assume", roles=[self.role]), "WorkInEnvironment", ["sts:AssumeRole"], [assumed])
+        allow_group(iam.Policy(self, "Assume", roles=[self.role]), "pipeline-build", role=assumed)
 
 
 # The CDK attaches its statements where no setting reaches: to the roles of its own builds. They are known by their
@@ -191,7 +192,7 @@ def narrow(stack: cdk.Stack) -> None:
             if _does(statement, "codestar-connections:UseConnection"):
                 kept += _connection_statements(statement["Resource"])
                 continue
-            if statement["Resource"] == f"arn:*:iam::{stack.account}:role/*":
+            if statement["Resource"] == role_arn("*", partition="*", account=stack.account):
                 statement = {key: each for key, each in statement.items() if key != "Condition"}  # noqa: PLW2901
                 statement["Resource"] = _bootstrap_roles(stack)
             kept.append(statement)
@@ -303,7 +304,7 @@ def _bootstrap_roles(stack: cdk.Stack) -> list[Any]:
     qualifier = stack.synthesizer.bootstrap_qualifier or cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
     ends = f"{stack.account}-{stack.region}"
     return [
-        f"arn:{stack.partition}:iam::{stack.account}:role/cdk-{qualifier}-{kind}-role-{ends}"
+        role_arn(f"cdk-{qualifier}-{kind}-role-{ends}", partition=stack.partition, account=stack.account)
         for kind in ("deploy", "file-publishing")
     ]
 

@@ -13,7 +13,7 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import Construct, IDependable
 
 from constructs_lib.handler_function import HandlerFunction
-from constructs_lib.permission import allow, arn
+from constructs_lib.permission import allow_group
 from tritonstack import aws_names, naming
 from tritonstack.config import Scaling
 from tritonstack.errors import InputError, Problem
@@ -36,8 +36,6 @@ IDS = {
     "gpu_memory": "GpuMemory",
     "concurrency": "Concurrency",
 }
-UUID = "-".join("?" * digits for digits in (8, 4, 4, 4, 12))
-"""As a pattern of IAM: the shape of a UUID."""
 OURS = "tritonstack-"
 HASH_DIGITS = 8
 
@@ -177,10 +175,12 @@ class ScalingSteps(Construct):
             variables={"SCALING": wanted},
         )
         self.function.allow_seeing_operations()
-        self._allow_the_endpoint()
-        self._allow_scaling()
-        self._allow_alarms()
-        self._allow_validation()
+        allow_group(
+            self.function.policy,
+            "scaling",
+            endpoint=self._endpoint,
+            variants=naming.scalable_variant(endpoint_name=self._endpoint, variant="*"),
+        )
         self._properties = {"Scaling": wanted, **config}
         self.before = self._resource("Before", naming.SCALING_BEFORE_TYPE)
         self._settled = self._resource("Settled", naming.SCALING_SETTLED_TYPE, after=(self.before,))
@@ -226,95 +226,4 @@ class ScalingSteps(Construct):
     ) -> cdk.CustomResource:
         return self.function.custom_resource(
             self, construct_id, resource_type=resource_type, properties=self._properties, after=after
-        )
-
-    def _allow_the_endpoint(self) -> None:
-        endpoint = arn(self, "sagemaker", "endpoint", self._endpoint)
-        configs = arn(self, "sagemaker", "endpoint-config", "*")
-        actions = ["DescribeEndpoint", "UpdateEndpointWeightsAndCapacities", "ListTags", "AddTags"]
-        allow(self.function.policy, "SeeAndScaleEndpoint", [f"sagemaker:{action}" for action in actions], [endpoint])
-        allow(
-            self.function.policy,
-            "SeeEndpointConfigs",
-            ["sagemaker:DescribeEndpointConfig"],
-            [configs],
-            wildcard="The config that serves has a name that CloudFormation generates anew at every change, and may be "
-            "that of an earlier deployment; it can be read and nothing else.",
-        )
-
-    def _allow_validation(self) -> None:
-        """Actions that Application Auto Scaling tries with the caller's permissions before it changes anything.
-
-        The six actions are those of the guide's policy for SageMaker endpoints, DescribeEndpointConfig above included
-        (Application Auto Scaling user guide, "Identity-based policy examples": all on ``*``). What they are called with
-        (the same, "Permissions validation for … API calls on target resources"): PutMetricAlarm and DeleteAlarms with
-        no parameters, DescribeAlarms with a maximum of 1; the guide states it for Aurora, where actions of the target
-        service are called with empty and invented names. IAM takes a call without a name for ``alarm:`` or ``alarm:*``,
-        which ``alarm:?`` covers with no alarm of more than one letter. DescribeEndpointConfig is called with a UUID
-        (aws-controllers-k8s/community, issue 2110); that the two actions on endpoints are, too, is UNVERIFIED.
-
-        Names bound them, not tags: CloudFormation gives endpoints no tag of its own (``cloudFormationSystemTags`` of
-        AWS::SageMaker::Endpoint's schema), and another endpoint's scaling alarms are made by no stack.
-        """
-        policy = self.function.policy
-        allow(
-            policy,
-            "PassEndpointValidation",
-            ["sagemaker:DescribeEndpoint", "sagemaker:UpdateEndpointWeightsAndCapacities"],
-            [arn(self, "sagemaker", "endpoint", name) for name in ("", UUID)],
-        )
-        nameless = [arn(self, "cloudwatch", "alarm", name) for name in ("", "?")]
-        allow(policy, "PassAlarmValidation", ["cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"], nameless)
-        allow(
-            policy,
-            "SeeAlarms",
-            ["cloudwatch:DescribeAlarms"],
-            [arn(self, "cloudwatch", "alarm", "*")],
-            wildcard="Application Auto Scaling lists alarms with the caller's rights, at most one and without a name, "
-            "before it registers a target or puts a policy (its user guide, Permissions validation for API calls); "
-            "states of alarms are read, and nothing is changed.",
-        )
-
-    def _allow_scaling(self) -> None:
-        targets = arn(self, "application-autoscaling", "scalable-target", "*")
-        allow(
-            self.function.policy,
-            "ScaleVariants",
-            [
-                "application-autoscaling:RegisterScalableTarget",
-                "application-autoscaling:DeregisterScalableTarget",
-                "application-autoscaling:PutScalingPolicy",
-                "application-autoscaling:DeleteScalingPolicy",
-                "application-autoscaling:PutScheduledAction",
-            ],
-            [targets],
-            conditions={
-                "StringEquals": {
-                    "application-autoscaling:service-namespace": NAMESPACE,
-                    "application-autoscaling:scalable-dimension": aws_names.VARIANT_INSTANCE_COUNT,
-                }
-            },
-            wildcard="A scalable target's id is generated when it is registered, and the service has no condition for "
-            "the variant; the conditions leave instance counts of SageMaker variants and nothing else.",
-        )
-        allow(
-            self.function.policy,
-            "SeeScaling",
-            ["application-autoscaling:DescribeScalableTargets", "application-autoscaling:DescribeScalingPolicies"],
-            ["*"],
-            wildcard="The Describe actions of Application Auto Scaling take no resource in a permission (service "
-            "authorization reference), and change nothing.",
-        )
-
-    def _allow_alarms(self) -> None:
-        """Target tracking creates its alarms with the permissions of the principal that puts the policy."""
-        variants = naming.scalable_variant(endpoint_name=self._endpoint, variant="*")
-        alarms = arn(self, "cloudwatch", "alarm", f"TargetTracking-{variants}")
-        allow(
-            self.function.policy,
-            "TrackTargets",
-            ["cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"],
-            [alarms],
-            wildcard="Application Auto Scaling gives the alarms of this endpoint's policies names that end in an id of "
-            "its own, and the variant before it changes with the instance type.",
         )

@@ -39,4 +39,9 @@ def bucket_arn(name: str, *, partition: str) -> str:
 
 def role_arn(name: str, *, partition: str, account: str, path: str | None = None) -> str:
     """The ARN of a role. ``path``: with a slash at both ends; None: it has none."""
-    return f"arn:{partition}:iam::{account}:role{path or '/'}{name}"
+    return iam_arn(f"role{path or '/'}{name}", partition=partition, account=account)
+
+
+def iam_arn(resource: str, *, partition: str, account: str) -> str:
+    """The ARN of a resource of IAM (``policy/name``, ``root``): no region is in it."""
+    return f"arn:{partition}:iam::{account}:{resource}"

@@ -31,6 +31,7 @@ _OWN_NAMES: Mapping[str, Value] = {
     "build_set": naming.BUILD_SET_SUFFIX,
     "processing_jobs": aws_names.PROCESSING_JOBS,
     "recommendation_jobs": aws_names.RECOMMENDATION_JOBS,
+    "variant_instance_count": aws_names.VARIANT_INSTANCE_COUNT,
     "endpoint_namespaces": [aws_names.SAGEMAKER, aws_names.INSTANCES],
     "load_test_namespaces": [aws_names.SAGEMAKER, aws_names.INSTANCES, aws_names.RECOMMENDATION_JOBS],
 }

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tritonstack.arns import role_arn
+from tritonstack.arns import iam_arn, role_arn
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.config.environment import Environment
 from tritonstack.config.pipeline import LoadedPipeline
@@ -46,7 +46,7 @@ class Account:
             )
             for name in self.policies
         ]  # fmt: skip
-        arns = ",".join(f"arn:{partition}:iam::{self.account}:policy/{name}" for name in self.policies)
+        arns = ",".join(iam_arn(f"policy/{name}", partition=partition, account=self.account) for name in self.policies)
         line = ["npx", "cdk", "bootstrap", f"aws://{self.account}/{self.region}"]
         if self.trusts is not None:
             line += ["--trust", self.trusts]

@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
+from tritonstack.arns import iam_arn
 from tritonstack.aws.iam_policies import EVERYBODY, Conditions, conditions_of, covers, is_wild, listed, stricter
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.review.intrinsics import JSON_TEXT, StackValues, readable
@@ -352,7 +353,7 @@ def _principals(statement: Mapping[str, Json], values: StackValues) -> list[Elem
         if text == EVERYBODY and kind == "AWS":
             return EVERYBODY, "anybody"
         if kind == "AWS" and text.isdigit():
-            text = shown = f"arn:{values.partition}:iam::{text}:root"
+            text = shown = iam_arn("root", partition=values.partition, account=text)
         return f"{kind}:{text}", shown
 
     name = "NotPrincipal" if "NotPrincipal" in statement else "Principal"
