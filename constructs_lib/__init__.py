@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from constructs_lib.artifact_bucket import OwnBucket
-    from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, ProductionVariant
+    from constructs_lib.endpoint import CallableEndpoint, Endpoint, ProductionVariant, VariantInstances
     from constructs_lib.joined_network import JoinedNetwork
     from constructs_lib.multi_model_endpoint import MultiModelEndpoint
     from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from tritonstack.naming import EndpointReference
 
 __all__ = [
-    "CallableEndpoint", "ContainerSettings", "Endpoint", "EndpointReference", "ExecutionRole", "Fleet",
-    "JoinedNetwork", "MultiModelData", "MultiModelEndpoint", "OwnBucket", "ProductionVariant", "Rollout", "Scaling",
-    "SingleModelData", "Timeouts", "TritonImage", "TritonModel",
+    "CallableEndpoint", "ContainerSettings", "Endpoint", "EndpointReference", "ExecutionRole", "JoinedNetwork",
+    "MultiModelData", "MultiModelEndpoint", "OwnBucket", "ProductionVariant", "Rollout", "Scaling",
+    "SingleModelData", "Timeouts", "TritonImage", "TritonModel", "VariantInstances",
 ]  # fmt: skip
 _MODULES = {  # all others are settings
     "constructs_lib.artifact_bucket": {"OwnBucket"},
-    "constructs_lib.endpoint": {"CallableEndpoint", "Endpoint", "Fleet", "ProductionVariant"},
+    "constructs_lib.endpoint": {"CallableEndpoint", "Endpoint", "ProductionVariant", "VariantInstances"},
     "constructs_lib.joined_network": {"JoinedNetwork"},
     "constructs_lib.multi_model_endpoint": {"MultiModelEndpoint"},
     "tritonstack.naming": {"EndpointReference"},

@@ -204,7 +204,7 @@ NOT_RETAINED = ("DesiredWeight", "DataCaptureConfig")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fleet:
+class VariantInstances:
     """The instances of a production variant.
 
     The catalogue's types have NVMe disks, which the hardware encrypts: SageMaker attaches no volume there and refuses a
@@ -222,21 +222,32 @@ class Fleet:
     host_ami: str | None = None
     routing: str | None = None
 
+    @property
+    def deployed_text(self) -> str:
+        """The instances as properties of custom resources have them.
+
+        Templates that are deployed have this text: another one would be an update that changes nothing.
+        """
+        return (
+            f"Fleet(instance_type={self.instance_type!r}, initial_instance_count={self.initial_instance_count!r}, "
+            f"host_ami={self.host_ami!r}, routing={self.routing!r})"
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProductionVariant:
-    """A production variant of an endpoint: a model on a fleet.
+    """A production variant of an endpoint: a model, and the instances that it runs on.
 
     Attributes:
         model: what it runs.
-        fleet: what it runs on.
-        scaling: how the number of instances follows the load; None: it is the fleet's initial one.
+        instances: what it runs on.
+        scaling: how the number of instances follows the load; None: it stays the initial one.
         label: what its name begins with, before the instance type; None where the endpoint has no other variant.
         weight: its share of the requests is this divided by the sum of all variants'.
     """
 
     model: TritonModel
-    fleet: Fleet
+    instances: VariantInstances
     scaling: Scaling | None = None
     label: str | None = None
     weight: float = 1
@@ -244,7 +255,7 @@ class ProductionVariant:
     @property
     def name(self) -> str:
         """Its name, which carries the instance type, so that a change of type is a new variant."""
-        return naming.variant_name(instance_type=self.fleet.instance_type, name=self.label)
+        return naming.variant_name(instance_type=self.instances.instance_type, name=self.label)
 
 
 class Endpoint(CallableEndpoint):
@@ -300,7 +311,7 @@ class Endpoint(CallableEndpoint):
         timeouts = timeouts or Timeouts()
         scaled = any(each.scaling is not None for each in variants)
         self.scaling = self._scaling(timeouts, rollout) if scaled else None
-        initial = [each.fleet.initial_instance_count for each in variants]
+        initial = [each.instances.initial_instance_count for each in variants]
         counts = initial if self.scaling is None else self.scaling.instance_counts
         self.config = sagemaker.CfnEndpointConfig(
             self,
@@ -347,14 +358,14 @@ class Endpoint(CallableEndpoint):
                 "`tritonstack verify` on the environment and set rollout.slowest_load_seconds to what it prints.",
             )
         if self.alarms is not None:
-            self.endpoint.node.add_dependency(self.alarms.let_read(variants[0].model.role))
+            self.endpoint.node.add_dependency(self.alarms.grant_read(variants[0].model.role))
         for key, value in (endpoint_tags or {}).items():
             cdk.Tags.of(self.endpoint).add(key, value)
 
     def _update_timeout(self, rollout: Rollout, timeouts: Timeouts) -> int:
         """The longest that an update of the largest fleet may take, seconds: all waits and the starts of instances."""
         starts = PROVISION_SECONDS + timeouts.model_download_seconds + timeouts.container_startup_seconds
-        largest = max(fleet_limits(each.fleet.initial_instance_count, each.scaling)[1] for each in self.variants)
+        largest = max(fleet_limits(each.instances.initial_instance_count, each.scaling)[1] for each in self.variants)
         return rollout.execution_timeout_seconds(largest, start_seconds=starts)
 
     def _scaling(self, timeouts: Timeouts, rollout: Rollout | None) -> ScalingSteps:
@@ -365,22 +376,25 @@ class Endpoint(CallableEndpoint):
         for number, each in enumerate(self.variants):
             if each.scaling is None:  # RetainAllVariantProperties keeps the instance counts of all variants
                 raise ValueError(f"variants: {each.name} has no scaling, and another has: scale each, or none")
-            instance = load_catalogue().instance(each.fleet.instance_type)
+            instance = load_catalogue().instance(each.instances.instance_type)
             if instance is None and each.scaling.cpu_utilization is not None:
                 raise ValueError(
-                    f"cpu_utilization: the catalogue does not have the vCPUs of {each.fleet.instance_type}"
+                    f"cpu_utilization: the catalogue does not have the vCPUs of {each.instances.instance_type}"
                 )
             variant = ScaledVariant(
                 endpoint_name=self.endpoint_name,
                 variant_name=each.name,
                 gpu_count=1 if instance is None else instance.gpu_count,
                 vcpu=1 if instance is None else instance.vcpu,
-                initial_instance_count=each.fleet.initial_instance_count,
+                initial_instance_count=each.instances.initial_instance_count,
                 scaling=each.scaling,
             )
             scaled.append(variant)
             suffix = str(number) if number else ""
-            config |= {f"Model{suffix}": each.model.name, f"Fleet{suffix}": f"{each.fleet} {timeouts!r}"}
+            config |= {
+                f"Model{suffix}": each.model.name,
+                f"Fleet{suffix}": f"{each.instances.deployed_text} {timeouts!r}",
+            }
         if len(self.variants) > 1:
             config["Weights"] = " ".join(f"{each.weight:g}" for each in self.variants)
         if rollout is not None and rollout.kind != "all-at-once":
@@ -401,17 +415,17 @@ class Endpoint(CallableEndpoint):
 def _variant(
     variant: ProductionVariant, count: float, timeouts: Timeouts
 ) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-    fleet = variant.fleet
+    instances = variant.instances
     return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
         variant_name=variant.name,
         model_name=variant.model.name,
-        instance_type=fleet.instance_type,
+        instance_type=instances.instance_type,
         initial_instance_count=count,
         initial_variant_weight=variant.weight,
-        inference_ami_version=fleet.host_ami,
+        inference_ami_version=instances.host_ami,
         model_data_download_timeout_in_seconds=timeouts.model_download_seconds,
         container_startup_health_check_timeout_in_seconds=timeouts.container_startup_seconds,
         routing_config=None
-        if fleet.routing is None
-        else sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy=fleet.routing),
+        if instances.routing is None
+        else sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy=instances.routing),
     )

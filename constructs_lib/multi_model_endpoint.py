@@ -14,7 +14,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import OwnBucket
-from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, ProductionVariant
+from constructs_lib.endpoint import CallableEndpoint, Endpoint, ProductionVariant, VariantInstances
 from constructs_lib.joined_network import JoinedNetwork
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, TritonImage, TritonModel
 from tritonstack import naming
@@ -185,7 +185,7 @@ class MultiModelEndpoint(CallableEndpoint):
             variants=[
                 ProductionVariant(
                     model=self.model,
-                    fleet=Fleet(
+                    instances=VariantInstances(
                         instance_type=instance_type,
                         initial_instance_count=settings.initial_instance_count,
                         host_ami=settings.inference_ami_version,

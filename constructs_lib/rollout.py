@@ -91,8 +91,8 @@ class FleetAlarms(Construct):
             )
             self.alarms.append(alarm)
 
-    def let_read(self, role: ExecutionRole) -> iam.Policy:
-        """Let a role read the state of these alarms and of no other; the endpoint must depend on the policy.
+    def grant_read(self, role: ExecutionRole) -> iam.Policy:
+        """Grant a role reading the state of these alarms and of no other; the endpoint must depend on the policy.
 
         It is a policy of its own: that of the execution role is there before the Model, and the alarms are there after
         the config, which needs the Model. A role whose policy is not written here needs it with the others.

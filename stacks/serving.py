@@ -12,7 +12,7 @@ from constructs import Construct
 from constructs_lib.account_requirements import tag_all
 from constructs_lib.activation import Activation, Verification
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.endpoint import Endpoint, Fleet, ProductionVariant
+from constructs_lib.endpoint import Endpoint, ProductionVariant, VariantInstances
 from constructs_lib.joined_network import JoinedNetwork
 from constructs_lib.monitoring import EndpointLog, capture_data
 from constructs_lib.outputs import publish_outputs
@@ -168,13 +168,13 @@ class ServingStack(cdk.Stack):
             network=network,
             isolated=settings.network_isolation,
         )
-        fleet = Fleet(
+        instances = VariantInstances(
             instance_type=settings.instance_type,
             initial_instance_count=settings.initial_instance_count,
             host_ami=settings.inference_ami_version,
             routing=settings.routing,
         )
-        return ProductionVariant(model=model, fleet=fleet, scaling=settings.scaling, label=label, weight=weight)
+        return ProductionVariant(model=model, instances=instances, scaling=settings.scaling, label=label, weight=weight)
 
     def _own_log(self, environment: Environment, *, tags: Mapping[str, str], days: int) -> None:
         """The log group of the containers is there, with retention and key, before they write into it."""

@@ -12,7 +12,7 @@ import aws_cdk as cdk
 from aws_cdk import assertions
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.endpoint import Endpoint, Fleet, ProductionVariant
+from constructs_lib.endpoint import Endpoint, ProductionVariant, VariantInstances
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 from tritonstack.config import Scaling
 
@@ -133,14 +133,14 @@ def new_endpoint(
     stack: cdk.Stack,
     *,
     data: MultiModelData | SingleModelData | None = None,
-    fleet: Fleet | None = None,
+    instances: VariantInstances | None = None,
     scaling: Scaling | None = None,
     **given: Any,
 ) -> Endpoint:
     """Endpoint ``local-digits`` over :func:`new_model`, on two instances."""
     if "variants" not in given:
-        fleet = fleet or Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
-        given["variants"] = [ProductionVariant(model=new_model(stack, data), fleet=fleet, scaling=scaling)]
+        instances = instances or VariantInstances(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
+        given["variants"] = [ProductionVariant(model=new_model(stack, data), instances=instances, scaling=scaling)]
     return Endpoint(stack, "Endpoint", **{"endpoint_name": "local-digits", **given})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from constructs_lib.endpoint import Fleet, ProductionVariant
+from constructs_lib.endpoint import ProductionVariant, VariantInstances
 from tests.constructs_lib.templates import built, endpoint_template, new_endpoint, new_model, only, properties
 from tritonstack.config import Scaling
 
@@ -32,13 +32,13 @@ def test_what_is_not_set_is_left_to_sagemaker() -> None:
 
 
 def test_host_ami_and_routing_are_rendered_where_set() -> None:
-    fleet = Fleet(
+    instances = VariantInstances(
         instance_type="ml.g4dn.xlarge",
         initial_instance_count=1,
         host_ami="al2-ami-sagemaker-inference-gpu-3-1",
         routing="LEAST_OUTSTANDING_REQUESTS",
     )
-    rendered = variant(fleet=fleet)
+    rendered = variant(instances=instances)
     assert rendered["InferenceAmiVersion"] == "al2-ami-sagemaker-inference-gpu-3-1"
     assert rendered["RoutingConfig"] == {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
 
@@ -52,10 +52,10 @@ def test_endpoint_tags_stand_on_the_endpoint_alone() -> None:
 def test_a_variant_without_scaling_beside_a_scaled_one_is_refused_and_not_left_out() -> None:
     def half_scaled(stack: cdk.Stack) -> None:
         model = new_model(stack)
-        fleet = Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=1)
+        instances = VariantInstances(instance_type="ml.g4dn.xlarge", initial_instance_count=1)
         scaling = Scaling(minimum=1, maximum=2, gpu_utilization=70)
-        scaled = ProductionVariant(model=model, fleet=fleet, scaling=scaling, label="a")
-        new_endpoint(stack, variants=[scaled, ProductionVariant(model=model, fleet=fleet, label="b")])
+        scaled = ProductionVariant(model=model, instances=instances, scaling=scaling, label="a")
+        new_endpoint(stack, variants=[scaled, ProductionVariant(model=model, instances=instances, label="b")])
 
     with pytest.raises(ValueError, match="b-g4dn-xlarge has no scaling"):
         built(half_scaled)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from constructs_lib.endpoint import Fleet
+from constructs_lib.endpoint import VariantInstances
 from tests.cases import cases
 from tests.constructs_lib.templates import endpoint_template, new_endpoint, new_stack, of_type, properties
 from tritonstack.config import Rollout
@@ -52,7 +52,7 @@ def test_the_execution_timeout_is_larger_than_all_waits_and_leaves_instances_tim
     """
     rollout = Rollout.model_validate(settings)
     made = endpoint_template(
-        rollout=rollout, fleet=Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=instances)
+        rollout=rollout, instances=VariantInstances(instance_type="ml.g4dn.xlarge", initial_instance_count=instances)
     )
     [policy] = [
         each for name, each in properties(made, "AWS::SageMaker::Endpoint")["DeploymentConfig"].items() if "Up" in name

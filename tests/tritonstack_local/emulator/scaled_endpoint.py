@@ -12,7 +12,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_sagemaker as sagemaker
 from botocore.exceptions import ClientError
 
-from constructs_lib.endpoint import Endpoint, Fleet, ProductionVariant
+from constructs_lib.endpoint import Endpoint, ProductionVariant, VariantInstances
 from tests.constructs_lib.templates import ACCOUNT, REGION, new_app, new_model
 from tests.tritonstack_local.emulator.running import Emulator, wait_until
 from tritonstack.config import Scaling, Timeouts
@@ -54,7 +54,7 @@ class ScaledEndpoint:
             variants=[
                 ProductionVariant(
                     model=new_model(stack),
-                    fleet=Fleet(instance_type=instance_type, initial_instance_count=1),
+                    instances=VariantInstances(instance_type=instance_type, initial_instance_count=1),
                     scaling=Scaling.model_validate(settings) if scaled else None,
                 )
             ],
