@@ -1,6 +1,6 @@
 """Constructs for Triton on SageMaker, usable from any CDK app: one noun a file, keyword-only typed arguments.
 
-The names below are what other apps use; each is read when it is first named, so that an app pays for no other.
+The names below are for other apps. A module is imported when one of its names is first used.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ def apply_account_requirements(
     permissions_boundary_arn: str | None,
     function_log_days: int | None = None,
 ) -> None:
-    """Set what an account demands of all roles and log groups under ``scope``, those of later versions included.
+    """Set what an account demands of every role and log group under ``scope``, wherever it is made.
 
-    ``stack``: the one in ``scope`` that the reference to the boundary belongs to. ``function_log_days``: retention of
-    the log groups of functions; None leaves the constructs' own.
+    ``stack``: the stack in ``scope`` that holds the reference to the permissions boundary. ``function_log_days``:
+    retention of the functions' log groups, in days; None: as each construct sets it.
     """
     if role_path is not None or function_log_days is not None:
         cdk.Aspects.of(scope).add(_AccountRequirements(role_path, function_log_days))
@@ -53,5 +53,6 @@ def tag_all(scope: IConstruct, tags: Mapping[str, str]) -> None:
     """Put tags on every stack and resource under ``scope`` that takes tags."""
     for key in sorted(tags):
         cdk.Tags.of(scope).add(key, tags[key])
-        # By the feature flag `explicitStackTags` the line above leaves stacks out, and what has its tags of them alone.
+        # By the feature flag `explicitStackTags` the line above leaves out stacks, and resources that get only their
+        # tags.
         cdk.Tags.of(scope).add(key, tags[key], include_resource_types=["aws:cdk:stack"])

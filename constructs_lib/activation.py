@@ -25,16 +25,16 @@ back before it calls that function with the new set. Members that older ones ign
 class Activation(Construct):
     """Two custom resources around an endpoint, and the function behind both.
 
-    Before the endpoint, the archives of the release set must be there: a deployment that was not published fails in
-    seconds and touches nothing that serves. After it, the release records move. The function answers CloudFormation
-    itself; there is no framework between them.
+    Before the endpoint, the first checks that the archives of the release set exist: a deployment without them fails in
+    seconds and changes nothing that serves. After it, the second moves the release records. The function responds to
+    CloudFormation itself, without a framework.
 
     Attributes:
         endpoint: the endpoint, as given.
         platform: of its archives.
         release_set: the file that names every model's digest.
-        archives: the custom resource that the endpoint waits for.
-        records: the custom resource that waits for the endpoint.
+        archives: the custom resource that the endpoint depends on.
+        records: the custom resource that depends on the endpoint.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class Activation(Construct):
             endpoint: the endpoint, by its environment's name and its own name there.
             platform: of the archives.
             release_set: model name → digest, 16 hexadecimal digits.
-            around: the endpoint, which is made to wait for the archives.
+            around: the endpoint, which is made to depend on the archives.
             commits: model name → the commit that its inputs come from, for the release records.
-            tags: of the release records; CloudFormation's tags reach no parameter that a function writes.
+            tags: of the release records; CloudFormation does not tag parameters that a function writes.
         """
         super().__init__(scope, construct_id)
         self.endpoint, self.platform = endpoint, platform
@@ -107,15 +107,16 @@ class Activation(Construct):
         return bucket_arn(self.release_set.s3_bucket_name, partition=cdk.Stack.of(self).partition)
 
 
-ANSWER_MINUTES = 60
-"""The longest that CloudFormation waits (user guide: ServiceTimeout); the function gives up before."""
+RESPONSE_MINUTES = 60
+"""The longest that CloudFormation waits (user guide: ServiceTimeout); the function ends before."""
 
 
 class Verification(Construct):
     """A custom resource between endpoint and release records, and its function.
 
-    It fails, and with it the deployment, unless the live endpoint runs the requested config and the models that changed
-    answer their sample requests as their manifests expect. See ``docs/decisions/0011-verification-after-deploy.md``.
+    It fails, and with it the deployment, unless the live endpoint runs the requested config and the responses of
+    changed models to their sample requests are what their manifests expect. See
+    ``docs/decisions/0011-verification-after-deploy.md``.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Verification(Construct):
         settings: VerificationSettings,
         activation: Activation,
     ) -> None:
-        """Make the custom resource; the records of ``activation`` wait for it.
+        """Make the custom resource, which the records of ``activation`` depend on.
 
         ``image``: what the containers run.
         """
@@ -161,7 +162,7 @@ class Verification(Construct):
             self,
             "Resource",
             resource_type=naming.VERIFIED_TYPE,
-            answer_minutes=ANSWER_MINUTES,
+            response_minutes=RESPONSE_MINUTES,
             properties={
                 "EndpointName": endpoint.endpoint_name,
                 "EndpointConfigName": endpoint.config.attr_endpoint_config_name,

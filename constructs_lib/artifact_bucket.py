@@ -305,8 +305,8 @@ ArchiveStore = OwnBucket | ArtifactBucketReference
 def _log_groups(environment: Environment) -> list[str]:
     """Log groups that the key encrypts: of builds, network and endpoints always, the others where there are any.
 
-    Those of endpoints also without ``logs.endpoint_days``: a group that had the key is readable as long as CloudWatch
-    Logs may use it, and this policy changes before the serving stacks, which take the key off their groups.
+    Those of endpoints also without ``logs.endpoint_days``: a group that had the key is readable only while CloudWatch
+    Logs may use it, and this policy changes before the serving stacks, which remove the key from their groups.
     """
     name = environment.environment
     groups = [

@@ -34,8 +34,8 @@ from tritonstack.paths import CARRIED, LIBRARY, repository_path
 class BuildLog(Construct):
     """A log group that the builds of an environment write into, or its VPC.
 
-    Its name is ours, not generated: the key's policy names it before it exists, so that no other log group can be put
-    under the key.
+    Its name is fixed, not generated: the key's policy names it before it exists, so that no other log group can use the
+    key.
 
     Attributes:
         arn: the ARN that permissions for its streams name.
@@ -70,7 +70,7 @@ _LEFT_OUT = frozenset({"__pycache__", CARRIED})
 
 
 class BuildSource(Construct):
-    """What a build starts from. The same content is the same asset: neither time stamps nor places are in its hash."""
+    """The source of a build, as an asset. Its hash covers names and contents, and neither time stamps nor paths."""
 
     def __init__(self, scope: Construct, construct_id: str, *, models: Path | None) -> None:
         """Make the asset. ``models``: the folder of the model folders; in the asset it is ``model_repos``."""
@@ -86,7 +86,7 @@ class BuildSource(Construct):
         return f"{self.asset.s3_bucket_name}/{self.asset.s3_object_key}"
 
     def allow_reading(self, policy: iam.Policy) -> None:
-        """Let a build's role fetch the source: CodeBuild looks the bucket up first."""
+        """Allow a build's role to download the source; CodeBuild looks up the bucket first."""
         bucket = bucket_arn(self.asset.s3_bucket_name, partition=cdk.Stack.of(self).partition)
         allow_group(policy, "build-source", source=f"{bucket}/{self.asset.s3_object_key}", staging=bucket)
 
@@ -116,7 +116,7 @@ def _below(folder: Path, name: str) -> dict[str, Path]:
 
 @functools.cache
 def _gathered(models: Path | None) -> tuple[str, str]:
-    """A folder with the files, which goes with the process, and the SHA-256 of what they are called and contain."""
+    """A folder with the files, deleted with the process, and the SHA-256 of their names and contents."""
     digest = hashlib.sha256()
     folder = _temporary() / hashlib.sha256(str(models).encode()).hexdigest()[:16]
     for name, path in source_files(models):
@@ -130,7 +130,7 @@ def _gathered(models: Path | None) -> tuple[str, str]:
 
 @functools.cache
 def _temporary() -> Path:
-    """A folder that goes with this process, or, where it is killed, with the next."""
+    """A folder that is deleted at the end of this process, or by the next one where this one is killed."""
     held = ExitStack()
     atexit.register(held.close)
     return held.enter_context(temporary_folder("build-source"))
@@ -246,7 +246,7 @@ def _variables(hub: HubSettings) -> list[codebuild.CfnProject.EnvironmentVariabl
 
 
 def buildspec(command: str, *, environments: Sequence[str]) -> str:
-    """What a build does: the repository's Python environments first, unless the image brings them, then a command."""
+    """A build specification: make the repository's Python environments, unless the image has them; run a command."""
     document = {
         "version": "0.2",
         "env": {"variables": {"PYTHONUNBUFFERED": "1"}},

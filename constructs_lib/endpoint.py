@@ -34,7 +34,7 @@ class CallableEndpoint(Construct):
     Attributes:
         endpoint_name: its name.
         variant_name: its production variant's, the first of several.
-        multi_model: whether a caller picks the model by ``TargetModel``.
+        multi_model: whether a request names its model by ``TargetModel``.
         models: the models that grants may name; None: not known here, so that any may be named.
     """
 
@@ -55,7 +55,7 @@ class CallableEndpoint(Construct):
             endpoint_name: its name; may be known at deployment only (an SSM parameter).
             variant_name: its production variant's. Ours carry the instance type: ``ml.g4dn.xlarge`` is
                 ``g4dn-xlarge``.
-            multi_model: whether a caller picks the model by ``TargetModel``. Default: True.
+            multi_model: whether a request names its model by ``TargetModel``. Default: True.
             models: the models that grants may name. Default: None, any.
             reference: its environment's name and its own name there: grants then also allow reading its release
                 records, so that callers name models without their archives. Default: None, callers name archives.
@@ -102,7 +102,7 @@ class CallableEndpoint(Construct):
 
         Args:
             grantee: the principal.
-            models: in multi-model mode, the models that may be called, whichever their current archive. Default: None,
+            models: in multi-model mode, the models that may be invoked, in any archive. Default: None,
                 all of them.
 
         Returns:
@@ -121,7 +121,7 @@ class CallableEndpoint(Construct):
         )
         if self._reference is None:
             return grant
-        # Without `models` a wildcard: a model that is added later has its record there, and may be called as well.
+        # Without `models` a wildcard: a model that is added later has its record there, and may be invoked as well.
         names = [f"{self._reference.records}{model}" for model in sorted(set(models or "*"))]
         reading = iam.Grant.add_to_principal(
             grantee=grantee,
@@ -131,7 +131,7 @@ class CallableEndpoint(Construct):
         return grant.combine(reading)
 
     def _only(self, models: Sequence[str]) -> dict[str, dict[str, list[str]]]:
-        """The condition that leaves these models. The dot ends a name: `bert` does not cover `bert-large`."""
+        """The condition that allows these models alone. The dot ends a name: `bert` does not cover `bert-large`."""
         if isinstance(models, str):
             raise TypeError(f"`models` is a list of names, not a string: [{models!r}]")
         if not self.multi_model:
@@ -261,13 +261,13 @@ class ProductionVariant:
 class Endpoint(CallableEndpoint):
     """A SageMaker endpoint, its EndpointConfig, scaling and rollback alarms.
 
-    The configuration's name is generated, for it is replaced at every change; the endpoint's is fixed, for callers know
-    it.
+    The configuration's name is generated, because it is replaced at every change; the endpoint's is fixed, because
+    clients invoke it by name.
 
     Attributes:
         config: the EndpointConfig.
         endpoint: the Endpoint.
-        alarms: the alarms on its new fleet; None where there are none of our own.
+        alarms: the alarms on the new fleet of an update; None where the rollout sets none.
         scaling: what scales it; None where its number of instances is fixed.
         variants: its production variants, as given.
     """

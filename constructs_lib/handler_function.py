@@ -123,14 +123,14 @@ class HandlerFunction(Construct):
         self.arn: str = self._function.attr_arn
 
     def _log_name(self) -> str:
-        """The name of its log group; of its own ids, those that say nothing are left out."""
+        """The name of its log group, made of construct ids below the stack; ``UNSAID`` ones are left out."""
         stack = cdk.Stack.of(self)
         below = [each.node.id for each in self.node.scopes[len(stack.node.scopes) :]]
         path = [each for each in below if each not in UNSAID] or below
         return naming.function_log_group(stack=stack.stack_name, path=path)
 
     def allow_seeing_operations(self) -> None:
-        """Let the handler find the operation that an event of this stack belongs to: ``lambda/shared/operation.py``."""
+        """Allow finding the operation of this stack that an event belongs to: ``lambda/shared/operation.py``."""
         allow_group(self.policy, "operations", stack=cdk.Stack.of(self).stack_id)
 
     def custom_resource(
@@ -141,21 +141,21 @@ class HandlerFunction(Construct):
         resource_type: str,
         properties: Mapping[str, str],
         after: Sequence[IDependable] = (),
-        answer_minutes: int = WORK_MINUTES + 1,
+        response_minutes: int = WORK_MINUTES + 1,
     ) -> cdk.CustomResource:
         """A custom resource that this function responds to.
 
         Args:
             after: resources that must exist before it and outlive it, besides the function and its policy.
-            answer_minutes: how long CloudFormation waits for the response: longer than the function may run, because a
-                function that is cut off cannot respond; longer still where several runs share the work, 60 at most.
+            response_minutes: how long CloudFormation waits for the response: longer than the function may run, because
+                a function that is cut off cannot respond; longer still where several runs share the work, 60 at most.
         """
         resource = cdk.CustomResource(
             scope,
             construct_id,
             resource_type=resource_type,
             service_token=self.arn,
-            service_timeout=cdk.Duration.minutes(answer_minutes),
+            service_timeout=cdk.Duration.minutes(response_minutes),
             properties=dict(properties),
         )
         # Deletion is in the reverse order, so the function still exists when the resource is deleted.
@@ -181,7 +181,7 @@ def event_queue(scope: Construct, construct_id: str, *, reason: str) -> sqs.CfnQ
 def allow_event_rules(
     scope: Construct, construct_id: str, *, queue: sqs.CfnQueue, sid: str, rules: str | Sequence[str]
 ) -> None:
-    """Let EventBridge write into a queue for these rules (ARNs), and refuse requests without TLS."""
+    """Allow EventBridge to write into a queue for these rules (ARNs), and deny requests without TLS."""
     policy = delivery_policy(
         sid=sid,
         service="events",
@@ -194,9 +194,9 @@ def allow_event_rules(
 
 
 class DeadLetterRule(Construct):
-    """A rule that calls a function with events, and the queue of events that were not delivered or that it failed on.
+    """A rule that invokes a function for events, and the queue of events that were not delivered or that it failed on.
 
-    As the construct ``Default`` of its parent it adds nothing to logical ids, which the CDK makes without that word.
+    With the id ``Default`` it adds nothing to logical ids: the CDK leaves that id out.
 
     Attributes:
         undelivered: the queue.
@@ -213,7 +213,7 @@ class DeadLetterRule(Construct):
         function: HandlerFunction,
         age_seconds: int,
     ) -> None:
-        """Make rule and queue, and let the function's role write into the queue.
+        """Make rule and queue, and allow the function's role to write into the queue.
 
         ``age_seconds``: how long EventBridge tries to deliver an event.
         """

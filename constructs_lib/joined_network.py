@@ -52,7 +52,7 @@ def allow_network(policy: iam.Policy, *, network: JoinedNetwork, of: Literal["co
 
 
 def allow_any_network(policy: iam.Policy, *, of: Literal["processing", "recommender"]) -> None:
-    """Allow SageMaker to place a job's machines in a VPC: which one, the validation of such a job lets no policy say.
+    """Allow SageMaker to place a job's machines in any VPC: validation of such a job fails if the policy names one.
 
     The policy needs ``acknowledge_nameless``.
     """

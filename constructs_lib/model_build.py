@@ -82,15 +82,15 @@ FINAL_STATUSES = ("SUCCEEDED", "FAILED", "FAULT", "STOPPED", "TIMED_OUT")
 """Statuses that a build ends in (API reference: Build)."""
 WAIT_SECONDS = 12 * 60 * 60
 """The longest that a wait condition waits (template reference: AWS::CloudFormation::WaitCondition)."""
-ANSWER_MINUTES = 16
-"""Past the 15 minutes that a function may run; this one answers within seconds."""
+RESPONSE_MINUTES = 16
+"""More than the 15 minutes that a function may run; this one responds within seconds."""
 
 
 class BuildSignals(Construct):
     """The function that starts builds for a deployment and signals their end, with rule and dead-letter queue.
 
     Attributes:
-        function: the function; custom resources of serving stacks call it too.
+        function: the function, also behind custom resources of serving stacks.
         undelivered: queue of the events that could not be delivered or that the function failed on.
     """
 
@@ -160,9 +160,9 @@ class BuildSignals(Construct):
 class BuildWait(Construct):
     """A custom resource that starts the builds of missing archives, and a wait for their signal.
 
-    A custom resource must answer within the hour, and a build may take longer; a wait condition takes one signal within
-    twelve. A condition that was signalled once never waits again, so its logical id and its handle's carry the hash of
-    the build set: another set is another wait, and the same set leaves the template unchanged.
+    A custom resource must respond within an hour, and a build may take longer; a wait condition waits for a signal up
+    to twelve hours. A condition that was signalled never waits again, so its logical id and its handle's carry the hash
+    of the build set: another set makes another condition, and the same set leaves the template unchanged.
 
     Attributes:
         condition: the wait condition, which everything that needs the archives must depend on.
@@ -183,15 +183,15 @@ class BuildWait(Construct):
         )
         handle = cdk.CfnWaitConditionHandle(self, f"Handle{digits}")
         # CloudFormation never updates a ServiceToken ("Updates are not supported", template reference of
-        # AWS::CloudFormation::CustomResource): the function has a fixed name. Nothing is to be deleted, so nothing is
-        # asked of the function then: the builds stack may be gone before this one.
+        # AWS::CloudFormation::CustomResource): the function has a fixed name. It is retained, so that its deletion
+        # needs no function: the builds stack may be deleted before this one.
         builds = cdk.CustomResource(
             self,
             "Start",
             resource_type=naming.BUILDS_TYPE,
             service_token=function_arn,
             removal_policy=cdk.RemovalPolicy.RETAIN,
-            service_timeout=cdk.Duration.minutes(ANSWER_MINUTES),
+            service_timeout=cdk.Duration.minutes(RESPONSE_MINUTES),
             properties={
                 "BuildSetBucket": asset.s3_bucket_name,
                 "BuildSetKey": asset.s3_object_key,

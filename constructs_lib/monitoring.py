@@ -1,4 +1,4 @@
-"""What watches endpoints: log group, captured data, dashboard, alarms and their topic."""
+"""Monitoring of endpoints: log group, captured data, alarms and their topic, events of scaling."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class EndpointLog(Construct):
 
     A group that it adopted is never deleted, nor one whose endpoint exists or whose stack is rolled back.
 
-    Not ``AWS::Logs::LogGroup``: that fails where the group exists, as after a deletion that retained it, or where the
-    endpoint is older than this resource. See ``docs/decisions/0012-an-endpoints-log-group-is-adopted.md``.
+    ``AWS::Logs::LogGroup`` would fail where the group exists: after a deletion that retained it, or where the endpoint
+    is older than this resource. See ``docs/decisions/0012-an-endpoints-log-group-is-adopted.md``.
 
     Attributes:
         resource: the custom resource, which the endpoint depends on.
@@ -108,7 +108,7 @@ def capture_data(
     role: ExecutionRole,
     artifacts: ArtifactBucketReference,
 ) -> None:
-    """Capture requests and responses of an endpoint, and let its role write them.
+    """Capture requests and responses of an endpoint, and allow its role to write them.
 
     JSON is kept as text. Triton's binary requests are kept in base64, SageMaker's default for other content types:
     theirs contains the length of its header, so that no list could name it. ``prefix``: key prefix of the captured
@@ -163,17 +163,17 @@ def rule(children: Iterable[str]) -> str:
     return " OR ".join(f'ALARM("{child}")' for child in children)
 
 
-def one_takes(children: Collection[str]) -> bool:
-    """Whether one composite alarm may name them all, by their number and by the length of its rule."""
+def fits_one_composite(children: Collection[str]) -> bool:
+    """Whether one composite alarm can name all of them, by their number and by the length of its rule."""
     of_rule = allowed("characters of an alarm rule")
     return len(children) <= allowed("children of a composite alarm") and len(rule(children)) <= of_rule
 
 
-def groups(names: Iterable[str]) -> list[list[str]]:
-    """Names in their order, in as few groups as composite alarms that can name them."""
+def composite_groups(names: Iterable[str]) -> list[list[str]]:
+    """The names in their order, in as few groups as one composite alarm each can name."""
     found: list[list[str]] = [[]]
     for name in names:
-        if not one_takes([*found[-1], name]):
+        if not fits_one_composite([*found[-1], name]):
             found.append([])
         found[-1].append(name)
     return found
@@ -185,9 +185,9 @@ class Alarms(Construct):
     A single alarm has no action: the composite alarm of its severity notifies, so that ten alarms of one cause are one
     message, which names those that fired. While it is in ALARM, further alarms of its severity show in CloudWatch.
 
-    Of several stacks each has a composite alarm of its own alarms, which that of the first stack names: an alarm and
-    what names it directly change in one stack, in CloudFormation's order, for CloudWatch deletes no alarm that a
-    composite alarm names.
+    With several stacks, each has a composite alarm of its own alarms, and the first stack's composite alarm names
+    those. So an alarm and the composite alarm that names it change in one stack, in CloudFormation's order: CloudWatch
+    deletes no alarm that a composite alarm names.
 
     Attributes:
         alarms: name → alarm.
@@ -251,14 +251,14 @@ class Alarms(Construct):
     def _composite(
         self, severity: Severity, *, names: Sequence[str], others: Sequence[str]
     ) -> cloudwatch.CfnCompositeAlarm:
-        """The alarm of all of a severity; of more alarms than one can name, groups are in between."""
+        """The composite alarm of a severity; with more alarms than it can name, of groups that name them."""
         children: dict[str, cloudwatch.CfnAlarm | cloudwatch.CfnCompositeAlarm] = {
             name: self.alarms[name] for name in names
         }
         whole = naming.composite_alarm(self._environment, severity=severity)
-        if not one_takes([*names, *others]):
+        if not fits_one_composite([*names, *others]):
             children = {}
-            for number, group in enumerate(groups(names), start=1):
+            for number, group in enumerate(composite_groups(names), start=1):
                 name = naming.composite_alarm(self._environment, severity=severity, part=self._part, group=number)
                 text = f"{self._environment}: part {number} of its {severity} alarms; {whole} notifies."
                 members = {each: self.alarms[each] for each in group}
@@ -303,7 +303,7 @@ class Alarms(Construct):
 
 
 def set_metrics(alarm: cloudwatch.CfnAlarm, series: Series, *, period: int) -> None:
-    """Have an alarm watch metric math; ``period`` in seconds, which stands with each metric alone."""
+    """Have an alarm evaluate metric math. ``period``: in seconds, set on each metric and not on the expression."""
     every = queries([series], period=period)
     metrics = [{name: value for name, value in each.items() if name != "Period"} for each in every]
     alarm.add_property_override("Metrics", metrics)

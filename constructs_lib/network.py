@@ -35,9 +35,9 @@ NOWHERE = ec2.CfnSecurityGroup.EgressProperty(
 
 
 class ClosedGroup(Construct):
-    """A security group of machines that start connections and take none.
+    """A security group of machines that open connections and accept none.
 
-    It allows HTTPS to S3's prefix list and, if set, to the internet; ``let_to`` adds the interface endpoints.
+    It allows HTTPS to S3's prefix list and, if set, to the internet; ``allow_egress_to`` adds the interface endpoints.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class ClosedGroup(Construct):
         )
         self.group_id: str = group.attr_group_id
 
-    def let_to(self, group_id: str) -> None:
-        """Let out to the interface endpoints' group. A rule of its own: the two groups name one another."""
+    def allow_egress_to(self, group_id: str) -> None:
+        """Allow HTTPS to the interface endpoints' group. A rule of its own, because the two groups name each other."""
         ec2.CfnSecurityGroupEgress(
             self,
             "ToEndpoints",
@@ -89,7 +89,7 @@ class ClosedGroup(Construct):
 
 
 def endpoints_group(scope: Construct, construct_id: str, *, vpc_id: str, callers: Sequence[str]) -> str:
-    """The group of interface endpoints, which take HTTPS from the groups ``callers`` and start nothing; its id."""
+    """The id of interface endpoints' group: they accept HTTPS from the groups ``callers`` and open no connection."""
     group = ec2.CfnSecurityGroup(
         scope,
         construct_id,
@@ -144,7 +144,7 @@ class CreatedVpc(Construct):
         for zone in sorted(zones):
             self.subnets[zone], self.route_tables[zone] = self._subnet(zone, "Private")
         if nat:
-            self._way_out(sorted(zones), each=nat == "each")
+            self._internet_routes(sorted(zones), each=nat == "each")
 
     def range_of(self, zone: str, *, kind: Literal["Private", "Public"] = "Private") -> str:
         """The addresses of a zone's subnet."""
@@ -171,7 +171,7 @@ class CreatedVpc(Construct):
         ec2.CfnSubnetRouteTableAssociation(self, f"{name}-Routed", subnet_id=subnet.ref, route_table_id=table.ref)
         return subnet, table
 
-    def _way_out(self, zones: Sequence[str], *, each: bool) -> None:
+    def _internet_routes(self, zones: Sequence[str], *, each: bool) -> None:
         """Internet gateway, NAT gateways in public subnets, and a route to one of them from each private subnet."""
         gateway = ec2.CfnInternetGateway(self, "Internet")
         attached = ec2.CfnVPCGatewayAttachment(
@@ -218,7 +218,7 @@ class Network(Construct):
     """VPC, subnets, security groups and endpoints, with an SSM parameter for each value that other stacks need.
 
     Attributes:
-        vpc_id: the VPC that containers and builds join, or the one that they have just left.
+        vpc_id: the VPC that containers and builds join; where they join none any more, the one that is left.
         subnets: zone → private subnet, of those that are joined.
         groups: the security groups of containers; none where they join nothing.
     """
@@ -239,9 +239,9 @@ class Network(Construct):
         self._environment, self._builds = environment, builds
         vpcs: dict[str, Vpc] = {}
         if settings.created is not None:
-            vpcs["created"] = self._make(settings.created)
+            vpcs["created"] = self._create(settings.created)
         if settings.imported is not None:
-            vpcs["imported"] = self._take(settings.imported)
+            vpcs["imported"] = self._import(settings.imported)
         joined = None if settings.joined is None else vpcs[settings.joined]
         self.vpc_id = (joined or next(iter(vpcs.values()))).vpc_id
         self.subnets = {} if joined is None else dict(joined.subnets)
@@ -256,7 +256,7 @@ class Network(Construct):
             name = naming.network_parameter(environment=environment.environment, value=value)
             write_parameter(self, value, name=name, text=text)
 
-    def _make(self, made: CreatedNetwork) -> Vpc:
+    def _create(self, made: CreatedNetwork) -> Vpc:
         created = CreatedVpc(self, "Created", cidr=made.cidr, zones=made.zones, nat=made.nat)
         self._log_flows(created.vpc.ref, days=made.flow_log_days)
         subnets = {zone: subnet.ref for zone, subnet in created.subnets.items()}
@@ -299,8 +299,8 @@ class Network(Construct):
         )
         flows.node.add_dependency(policy, log.group)
 
-    def _take(self, imported: ImportedNetwork) -> Vpc:
-        """An imported VPC. What is made in it has a scope of its own: it may exist with a created one."""
+    def _import(self, imported: ImportedNetwork) -> Vpc:
+        """An imported VPC. Resources in it have a scope of their own, because a created VPC may exist beside it."""
         scope = Construct(self, "Imported")
         subnets = dict(sorted(imported.subnets.items()))
         made: dict[str, ClosedGroup] = {}
@@ -324,7 +324,7 @@ class Network(Construct):
     ) -> dict[str, ClosedGroup]:
         """The groups that are made: that of containers, and one for builds where only these may use a NAT gateway.
 
-        ``ranges``: of the subnets. Containers are let out to them where Inference Recommender tests endpoints, whose
+        ``ranges``: of the subnets. Containers may connect to them where Inference Recommender tests endpoints, whose
         jobs have the group of the model that they test: "you must allow outbound communication to your Amazon S3 VPC
         endpoints and the subnet CIDR ranges used for the inference recommendation job" (SageMaker developer guide,
         "Give Inference Recommender Jobs Access to Resources in Your Amazon VPC").
@@ -360,7 +360,7 @@ class Network(Construct):
         ids = [*(each.group_id for each in callers.values()), *imported_callers]
         group = endpoints_group(scope, "EndpointsGroup", vpc_id=vpc_id, callers=ids)
         for each in callers.values():
-            each.let_to(group)
+            each.allow_egress_to(group)
         VpcEndpoints(
             scope,
             "Endpoints",
@@ -375,7 +375,7 @@ class Network(Construct):
 
 
 class NetworkReference(Construct):
-    """The network as another stack sees it, through SSM parameters; what it has is known from the settings alone."""
+    """The network as another stack sees it: values from SSM parameters, their number from the settings."""
 
     def __init__(self, scope: Construct, construct_id: str, *, environment: str, settings: NetworkSettings) -> None:
         """A reference; each value that is read becomes a parameter of the stack."""

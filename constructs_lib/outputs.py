@@ -1,4 +1,4 @@
-"""Values that a stack hands to others: single SSM parameters, and the outputs document of docs/outputs.md."""
+"""Values of a stack for other stacks and pipelines: single SSM parameters, and the document of docs/outputs.md."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def parameter_arn(scope: IConstruct, name: str) -> str:
 def delivery_policy(
     *, sid: str, service: str, action: str, resource: str, condition: Mapping[str, object], refused: str
 ) -> dict[str, object]:
-    """A resource policy that lets one AWS service deliver; requests of ``refused`` without TLS are refused."""
+    """A resource policy that allows one AWS service to deliver, and denies the action ``refused`` without TLS."""
     delivers = {
         "Sid": sid,
         "Effect": "Allow",
@@ -124,8 +124,8 @@ def _bootstrapped(stack: cdk.Stack, kind: str) -> str:
 def regional_service(scope: IConstruct, service: str) -> str:
     """A service's name in the stack's region: ``logs.us-east-1.amazonaws.com``, in China with ``amazonaws.com.cn``.
 
-    So KMS's ``kms:ViaService`` writes it, and so CloudWatch Logs is named as a principal (KMS developer guide,
-    "kms:ViaService", and CloudWatch Logs user guide, "Encrypt log data", both in China's edition).
+    The form of KMS's ``kms:ViaService`` and of CloudWatch Logs as a principal (KMS developer guide, "kms:ViaService",
+    and CloudWatch Logs user guide, "Encrypt log data", both in China's edition).
     """
     stack = cdk.Stack.of(scope)
     suffix = stack.url_suffix if cdk.Token.is_unresolved(stack.region) else dns_suffix(stack.region)
@@ -133,7 +133,7 @@ def regional_service(scope: IConstruct, service: str) -> str:
 
 
 def service_principal(scope: IConstruct, service: str) -> iam.ServicePrincipal:
-    """An AWS service on behalf of this account alone: the service cannot be used by another account."""
+    """An AWS service as a principal, for requests on behalf of this account alone (``aws:SourceAccount``)."""
     return iam.ServicePrincipal(
         f"{service}.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
     )

@@ -1,4 +1,4 @@
-"""A pipeline's bucket, topic and roles of builds; CDK Pipelines' grants cut to what a pipeline needs."""
+"""A pipeline's bucket, topic and roles of builds; CDK Pipelines' grants reduced to what a pipeline needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PipelineBucket(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, pipeline: str, artifact_days: int) -> None:
-        """Make bucket and key. ``artifact_days``: until an artifact is gone; a rollback takes those of before."""
+        """Make bucket and key. ``artifact_days``: days until an artifact expires; a rollback needs earlier ones."""
         super().__init__(scope, construct_id)
         self.node.set_context(LOGS_BY_POLICY, True)
         stack = cdk.Stack.of(self)
@@ -107,7 +107,7 @@ class PipelineTopic(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, pipeline: str, key: kms.IKey, email: Sequence[str]
     ) -> None:
-        """Make the topic. ``key``: encrypts messages; its policy lets EventBridge use it."""
+        """Make the topic. ``key``: encrypts messages; its policy allows EventBridge to use it."""
         super().__init__(scope, construct_id)
         self.topic = sns.Topic(self, "Topic", display_name=f"Pipeline {pipeline}", master_key=key, enforce_ssl=True)
         for number, address in enumerate(email):
@@ -153,7 +153,7 @@ class AssumingRole(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, role_name: str, description: str, assumed: str) -> None:
-        """Make the role, whose name is fixed, for the trust policy of ``assumed`` names it."""
+        """Make the role. Its name is fixed, because the trust policy of ``assumed`` names it."""
         super().__init__(scope, construct_id)
         self.assumed = assumed
         self.role = iam.Role(
@@ -162,8 +162,8 @@ class AssumingRole(Construct):
         allow_group(iam.Policy(self, "Assume", roles=[self.role]), "pipeline-build", role=assumed)
 
 
-# The CDK attaches its statements where no setting reaches: to the roles of its own builds. They are known by their
-# text, and a new one of a later version of the CDK is a finding again.
+# The CDK attaches these statements to the roles of its own builds, and has no setting for them. They are recognised by
+# their text, so that a new one of a later version of the CDK is a finding again.
 Statement = dict[str, Any]
 
 _ACTIONS = ("s3:GetObject*", "s3:GetBucket*", "s3:List*", "s3:DeleteObject*", "s3:Abort*")
@@ -171,25 +171,25 @@ _KEY_ACTIONS = ("kms:ReEncrypt*", "kms:GenerateDataKey*")
 _CONNECTION_SERVICES = ("codeconnections", "codestar-connections")
 
 
-def narrow(stack: cdk.Stack) -> None:
+def narrow_permissions(stack: cdk.Stack) -> None:
     """Remove permissions that the pipeline does not need; call it when the pipeline is built.
 
-    - logs in groups of CodeBuild's own, for builds write into the pipeline's group, and groups of test reports, for
-      there are none;
+    - to write CodeBuild's own log groups (builds write into the pipeline's group) and groups of test reports (there are
+      none);
     - the right of asset publishing to start any build of the account: CodePipeline starts builds;
     - of self-mutation, the right to assume any role with a tag of the bootstrap: it deploys one stack, by two roles;
     - the right of CodePipeline and CodeBuild to assume a role for another account's pipelines and builds.
 
-    The right to use the connection is given anew, for the CDK grants it by the old name of the service alone.
+    The permission to use the connection is replaced: the CDK grants it by the service's old name alone.
     """
     for policy in _policies(stack):
         kept = []
         for statement in _statements(stack, policy):
-            if _is_about(statement, "log-group:/aws/codebuild/") or _does(statement, "codebuild:CreateReportGroup"):
+            if _is_on(statement, "log-group:/aws/codebuild/") or _allows(statement, "codebuild:CreateReportGroup"):
                 continue
-            if _does(statement, "codebuild:StartBuild") and statement["Resource"] == "*":
+            if _allows(statement, "codebuild:StartBuild") and statement["Resource"] == "*":
                 continue
-            if _does(statement, "codestar-connections:UseConnection"):
+            if _allows(statement, "codestar-connections:UseConnection"):
                 kept += _connection_statements(statement["Resource"])
                 continue
             if statement["Resource"] == role_arn("*", partition="*", account=stack.account):
@@ -216,7 +216,7 @@ def _for_this_account(stack: cdk.Stack, role: iam.CfnRole) -> Statement:
 
 
 def acknowledge_pipeline(stack: cdk.Stack) -> None:
-    """Accept findings in the pipeline's own stack that are right as they stand."""
+    """Accept findings in the pipeline's own stack, each with its reason."""
     for construct in stack.node.find_all():
         if isinstance(construct, codebuild.CfnProject) and stack.resolve(construct.environment).get("privilegedMode"):
             reason = "It builds images of Dockerfiles of the repository: a Docker engine in CodeBuild needs the mode."
@@ -273,7 +273,7 @@ def _statements(stack: cdk.Stack, policy: iam.CfnPolicy) -> list[Statement]:
     return found
 
 
-def _is_about(statement: Statement, text: str) -> bool:
+def _is_on(statement: Statement, text: str) -> bool:
     """Whether every resource of a statement has the text in its ARN."""
     return all(text in json.dumps(resource) for resource in _listed(statement["Resource"]))
 
@@ -295,7 +295,7 @@ def _connection_statements(arn: str) -> list[Statement]:
     ]
 
 
-def _does(statement: Statement, action: str) -> bool:
+def _allows(statement: Statement, action: str) -> bool:
     return action in _listed(statement["Action"])
 
 

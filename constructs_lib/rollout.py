@@ -29,9 +29,9 @@ PERIOD = 60
 class FleetAlarms(Construct):
     """Alarms on 5XX and on model errors of one fleet.
 
-    Their names carry the config's. So a new config makes new alarms, which begin without a past, before the endpoint is
-    updated; and the old ones stay until the update is over, and are what a rollback finds. They go on watching the
-    fleet once it serves, without an action: the observability stack's alarms notify.
+    Their names carry the config's name. So a new config makes new alarms, without history, before the endpoint is
+    updated, and the old ones stay for a rollback until the update is over. After the update they have no effect: the
+    alarms of the observability stack notify.
 
     Attributes:
         alarms: by variant, server errors first.
@@ -47,7 +47,7 @@ class FleetAlarms(Construct):
         config_name: str,
         settings: RollbackAlarms,
     ) -> None:
-        """Make the alarms: of each variant its own, so that the errors of a small share show.
+        """Make the alarms, of each variant its own: errors of a variant with few requests would not show in a sum.
 
         ``config_name``, of the EndpointConfig, is a token: CloudFormation generates it. It is the third dimension of a
         fleet's own metrics (developer guide, "Auto-Rollback Configuration and Monitoring").
@@ -92,10 +92,10 @@ class FleetAlarms(Construct):
             self.alarms.append(alarm)
 
     def grant_read(self, role: ExecutionRole) -> iam.Policy:
-        """Grant a role reading the state of these alarms and of no other; the endpoint must depend on the policy.
+        """Grant a role reading the state of these alarms alone; the endpoint must depend on the policy.
 
-        It is a policy of its own: that of the execution role is there before the Model, and the alarms are there after
-        the config, which needs the Model. A role whose policy is not written here needs it with the others.
+        It is a policy of its own: the execution role's policy is made before the Model, and the alarms after the
+        config, which needs the Model. A role whose policy is not written here has it among ``required_policy``.
         """
         policy = iam.Policy(self, "Access") if role.written else role.policy
         role.role.attach_inline_policy(policy)
@@ -123,7 +123,7 @@ def traffic_routing(rollout: Rollout) -> dict[str, Any]:
 def deployment_config(
     rollout: Rollout, *, alarms: Sequence[str], timeout_seconds: int, routing: cdk.IResolvable | None = None
 ) -> dict[str, Any]:
-    """The blue/green or rolling policy, and the alarms that take the update back.
+    """The blue/green or rolling policy, and the alarms that roll the update back.
 
     ``alarms``: their names. ``timeout_seconds``: the longest that the update may take. ``routing``: a token in place of
     the traffic routing configuration, where that is known only when it is deployed.

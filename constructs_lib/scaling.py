@@ -55,8 +55,8 @@ class ScaledVariant:
 def policies(variant: ScaledVariant) -> dict[str, tuple[str, dict[str, Any]]]:
     """Setting → the policy's name and its target tracking configuration, as the API spells it.
 
-    The name carries the hash of the configuration: CloudFormation finds a policy by its ARN, which is new when the
-    function has put it again, so that it must never update one.
+    The name carries the hash of the configuration, so that CloudFormation never updates a policy: it finds one by its
+    ARN, and the function, which puts policies again, changes the ARN.
     """
     made = {}
     for setting, target in variant.scaling.targets.items():
@@ -109,7 +109,7 @@ VARIABLES_BYTES = 4096
 
 
 def _wanted(variants: Sequence[ScaledVariant], routing: Mapping[str, Any]) -> str:
-    """What the function is to keep, as JSON: the first variant's scaling, and that of others in ``beside``."""
+    """The scaling that the function keeps, as JSON: the first variant's, and that of others in ``beside``."""
     first, *beside = (
         {
             "variant": each.variant_name,
@@ -132,16 +132,16 @@ def _wanted(variants: Sequence[ScaledVariant], routing: Mapping[str, Any]) -> st
 
 
 class ScalingSteps(Construct):
-    """Targets and policies as native resources, and three custom resources that keep them in step with what is live.
+    """Targets and policies as native resources, and three custom resources that keep them in step with live variants.
 
-    What each of the three does at which event, and why they are needed, stands in ``lambda/scaling/handler.py``. The
-    scalable target has no ``RoleARN``: SageMaker's variants are scaled with the service-linked role
+    What each of the three does at which event, and why: ``lambda/scaling/handler.py``. The scalable target has no
+    ``RoleARN``: SageMaker's variants are scaled with the service-linked role
     ``…:role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/``
     ``AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint``, which the first registration makes, and to name it
     would take PassRole (Application Auto Scaling user guide, "Amazon SageMaker AI").
 
     Attributes:
-        before: the custom resource that the endpoint's config waits for.
+        before: the custom resource that the endpoint's config depends on.
         instance_counts: of each variant, the instances for the endpoint's config to begin with, as a token.
         routing: the traffic routing configuration of the endpoint's update, as a token: an object, so that a size goes
             with its type. The attributes of a custom resource are of any type (AWS CDK, ``CustomResource.getAtt``), and

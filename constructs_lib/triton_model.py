@@ -42,11 +42,11 @@ class TritonImage:
 
     @classmethod
     def from_uri(cls, uri: str) -> TritonImage:
-        """An image of one's own.
+        """An image in ECR, by its URI.
 
         Raises:
             ValueError: the URI is no ECR image with a tag or a digest. A Model takes no other without a VPC
-                (API reference: ``ContainerDefinition.Image``), and a role can be given the pull of no other.
+                (API reference: ``ContainerDefinition.Image``), and no permission lets a role pull any other.
         """
         match = ECR_URI.fullmatch(uri)
         if match is None:

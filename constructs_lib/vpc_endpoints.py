@@ -1,4 +1,4 @@
-"""The VPC endpoints that an environment needs, each with a policy that lets through what the environment does."""
+"""The VPC endpoints that an environment needs, each with a policy that allows what the environment does."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Statement = dict[str, Any]
 class VpcEndpoints(Construct):
     """S3's gateway endpoint, and an interface endpoint for each further service.
 
-    Callers in the VPC need two: SSM's, for the release records, and SageMaker's runtime. SageMaker itself brings
-    archives to the containers through the VPC, and so through S3's endpoint; images, logs and metrics of endpoints go
-    another way. Builds and load tests need those of what they call.
+    Clients in the VPC need two: SSM's, for the release records, and SageMaker's runtime. SageMaker itself downloads
+    archives through the VPC, and so through S3's endpoint; images, logs and metrics of endpoints do not pass the VPC.
+    Builds and load tests need the endpoints of the services that they send requests to.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class VpcEndpoints(Construct):
         }
 
     def _s3(self, artifacts: ArtifactBucketReference) -> list[Statement]:
-        """A layer's URL is signed by ECR's own account, so that no condition on the account may stand there."""
+        """Statements on S3. ECR's own account signs a layer's URL: its statement has no condition on the account."""
         partition, region = self._stack.partition, self._stack.region
         statements = [
             self._own(
@@ -138,7 +138,7 @@ class VpcEndpoints(Construct):
         return statements
 
     def _interfaces(self) -> Mapping[str, list[Statement]]:
-        """Service → what its endpoint lets through."""
+        """Service → statements of its endpoint's policy."""
         environment = self._environment
         endpoints = arn(self, "sagemaker", "endpoint", f"{environment}-*")
         values = arn(self, "ssm", "parameter", f"tritonstack/{environment}")
@@ -178,7 +178,7 @@ class VpcEndpoints(Construct):
         return {"ecr.api": [pull, login], "ecr.dkr": [pull, login]}
 
     def _of_load_tests(self) -> dict[str, list[Statement]]:
-        """What is tested is described, its figures are read, and the machine writes its log."""
+        """Statements of load tests: they describe what is tested, read its metrics and write a log."""
         environment = self._environment
         described = {
             "DescribeEndpoint": arn(self, "sagemaker", "endpoint", f"{environment}-*"),
@@ -215,7 +215,7 @@ class VpcEndpoints(Construct):
             jobs = EngineJobs.of(self, environment=environment).jobs
             [processes] = (each for each in iam_statements.groups()["engine-jobs"] if each.sid == "ProcessEngines")
             found["sagemaker.api"] = [self._own(processes.sid, processes.actions, [jobs])]
-        # A build's machine writes its log; an endpoint that lets through our own code's calls alone would cut it off.
+        # A build's machine writes its log: a policy that allows only the requests of our own code would deny it.
         written = ["builds", "engines"] if "codebuild" in kinds else ["builds"]
         own = [self._log_group(naming.log_group(environment=environment, of=of)) for of in written]
         found["logs"] = [self._own("WriteBuildLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], own)]

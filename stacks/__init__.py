@@ -14,7 +14,7 @@ __all__ = ["EnvironmentStage"]
 
 
 def __getattr__(name: str) -> object:
-    """Read on demand: the CDK's types take a while, and what needs one stack need not wait for all."""
+    """A public name, imported when it is first used: importing the CDK's types of every stack takes a while."""
     if name != "EnvironmentStage":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .stage import EnvironmentStage  # noqa: PLC0415 - on demand

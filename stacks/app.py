@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# Before aws_cdk starts Node: of Node 20 it warns on stderr at length, and what a user has to fix would be lost in that.
+# Set before aws_cdk starts Node: its long warning about Node 20 on stderr would hide what a user has to fix.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 gc.disable()  # a process of a second, whose objects all live to its end: collecting them is a tenth of its time
 # Node loads the CDK and cdk-nag, which this process would only wait for, while Python makes the settings' models.
@@ -55,7 +55,7 @@ def main(*, root: Path) -> int:
     Returns 0, or 2 after messages on stderr where an input is wrong; then nothing is synthesised.
     """
     # Stack traces of notes would name jsii's temporary folders: other bytes in every process.
-    # The CDK counts resources alone, and ends in a traceback: refused_for_size has the message.
+    # The CDK counts resources alone, and fails with a traceback: refused_for_size has the message.
     own = {RESOURCE_LIMIT: 0}
     app = cdk.App(analytics_reporting=False, stack_traces=False, context=own)
     models = Path(app.node.try_get_context("model-repositories") or root / "model_repos")
@@ -84,7 +84,7 @@ def main(*, root: Path) -> int:
 
 
 def refused_for_size(assembly: cx_api.CloudAssembly) -> int:
-    """0; or 2 after messages on stderr about every limit of AWS that a template of the assembly exceeds."""
+    """Print every limit of AWS that a template of the assembly exceeds; returns 2, or 0 where there is none."""
     problems = []
     for stack in assembly.stacks_recursively:
         text = Path(stack.template_full_path).read_bytes()

@@ -1,4 +1,4 @@
-"""The stack of builds: what a deployment starts for the archives that are missing, before an endpoint uses them."""
+"""The stack of builds, which a deployment starts for missing archives before an endpoint uses them."""
 
 from __future__ import annotations
 

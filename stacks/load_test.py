@@ -55,8 +55,8 @@ class LoadTestStack(cdk.Stack):
     """The load tests of one environment.
 
     Attributes:
-        project: calls multi-model endpoints; None where none is tested.
-        machine: tests single-model endpoints; None likewise.
+        project: sends requests to multi-model endpoints; None where none is tested.
+        machine: the state machine that tests single-model endpoints; None where none is tested.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class LoadTestStack(cdk.Stack):
         return function
 
     def _network(self, construct_id: str) -> NetworkReference:
-        """The environment's network; parameters of the stack are made only for what is asked of it."""
+        """The environment's network; it makes parameters of the stack only for the values that are read."""
         from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
 
         joined = self._environment.joined_network

@@ -39,7 +39,7 @@ def add_dashboard(stack: cdk.Stack, definition: Dashboard) -> None:
 def add_endpoint_alarms(
     stack: cdk.Stack, *, environment: Environment, settings: AlarmSettings, part: int
 ) -> dict[str, list[Alarm]]:
-    """The alarms of the endpoints that a stack watches: endpoint's name in the environment → alarms.
+    """The alarms of the endpoints that a stack monitors: endpoint's name in the environment → alarms.
 
     The rules that some of them count are added to the stack. ``part``: the stack's number.
     """
@@ -92,7 +92,7 @@ class FurtherObservabilityStack(cdk.Stack):
 
 
 class ObservabilityStack(cdk.Stack):
-    """Deployed after what it watches, which it knows by name: nothing is exported, and it can be deleted alone."""
+    """Deployed after what it monitors, which it refers to by name: nothing is exported, and it can be deleted alone."""
 
     def __init__(
         self,
@@ -108,8 +108,8 @@ class ObservabilityStack(cdk.Stack):
         """Make the stack.
 
         ``builds``, ``engines``: whether there is a builds stack, and in it a project for engines. ``load_tests``:
-        whether a load-test stack tests single models. ``further``: the stacks that watch the other endpoints, deployed
-        before this one.
+        whether a load-test stack tests single models. ``further``: the stacks that monitor the other endpoints,
+        deployed before this one.
         """
         super().__init__(
             scope,
@@ -167,7 +167,7 @@ class ObservabilityStack(cdk.Stack):
         outputs["alarm_topic_arn"] = topic.ref
         outputs["composite_alarms"] = {severity: f"{name}-{severity}" for severity in alarms.composites}
         names = {endpoint: [each.name for each in of_one] for endpoint, of_one in of_endpoints.items()}
-        # With further stacks the map would lack their endpoints, which would be told as endpoints without alarms.
+        # With further stacks the map would lack their endpoints, which would be reported as endpoints without alarms.
         if not self._further and outputs_fit(names, spare=OTHER_OUTPUTS_BYTES):
             outputs["endpoint_alarms"], outputs["build_alarms"] = names, [each.name for each in of_builds]
 

@@ -1,6 +1,6 @@
 """The stack of the pipeline: from a push to the last environment, by CDK Pipelines.
 
-Asked for by ``-c pipeline=true`` alone; see ``docs/pipeline.md`` and ``docs/decisions/0018-pipeline.md``.
+Made with ``-c pipeline=true`` alone; see ``docs/pipeline.md`` and ``docs/decisions/0018-pipeline.md``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ from constructs import Construct
 from constructs_lib.account_requirements import apply_account_requirements, tag_all
 from constructs_lib.codebuild_project import acknowledge_role_paths
 from constructs_lib.permission import account_region
-from constructs_lib.pipeline_parts import AssumingRole, PipelineBucket, PipelineTopic, acknowledge_pipeline, narrow
+from constructs_lib.pipeline_parts import (
+    AssumingRole,
+    PipelineBucket,
+    PipelineTopic,
+    acknowledge_pipeline,
+    narrow_permissions,
+)
 from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
 from tritonstack.config import BuildSettings
@@ -75,8 +81,8 @@ class DeployedStage:
 class PipelineStack(cdk.Stack):
     """Source, synthesis, self-mutation, assets, and for each environment: approval, deployment, verification, gates.
 
-    An environment's deployment stops after the stacks that its archives lie in and are built by, makes the archives,
-    and goes on with the endpoints: so the wait of a serving stack finds nothing to build.
+    An environment is deployed in three steps: the stacks of bucket, builds and load tests; the archives that are
+    missing; the endpoints. So the wait condition of a serving stack finds nothing to build.
     """
 
     def __init__(
@@ -89,7 +95,7 @@ class PipelineStack(cdk.Stack):
         cli_version: str,
         stages: Sequence[DeployedStage],
     ) -> None:
-        """Make the stack, and in each environment's stage the stack that lets the pipeline in.
+        """Make the stack, and in each environment's stage the stack with the roles that the pipeline assumes.
 
         ``file``: the settings as ``-c pipeline=…`` names them, for synthesis. ``cli_version``: of the CDK's command
         line, which the pipeline changes itself with. ``stages``: in the order of their deployment.
@@ -126,7 +132,7 @@ class PipelineStack(cdk.Stack):
         self.definition = definition
         self._roll_back({stage.name for stage in stages})
         self._topic.notify_about(self.pipeline.pipeline)
-        narrow(self)
+        narrow_permissions(self)
         acknowledge_pipeline(self)
         if settings.role_path is not None:
             acknowledge_role_paths(self)
@@ -202,7 +208,7 @@ class PipelineStack(cdk.Stack):
         )
 
     def _add(self, stage: DeployedStage) -> None:
-        """One environment: what must be approved, what is deployed, what must hold then."""
+        """Add one environment: its approval, its deployment, its verification and its gates."""
         if stage.loaded.approved:
             text = stage.loaded.settings.approval_text or f"Deploy {stage.name}?"
             step = pipelines.ManualApprovalStep(f"approve-{stage.name}", comment=text)
@@ -225,7 +231,7 @@ class PipelineStack(cdk.Stack):
             self.pipeline.add_wave(f"gates-{stage.name}", post=gates)
 
     def _access(self, stage: DeployedStage) -> PipelineAccessStack:
-        """After all that archives lie in, are built by and measured by, before all that serves them."""
+        """The stack of the pipeline's roles: deployed after artifacts, builds and load-test, before serving."""
         made, builds = stage.stage, stage.stage.builds
         access = PipelineAccessStack(
             made,
@@ -304,7 +310,7 @@ class PipelineStack(cdk.Stack):
         )
 
     def _roll_back(self, names: set[str]) -> None:
-        """A stage that fails goes back to its last successful execution.
+        """Roll a stage that fails back to its last successful execution.
 
         CDK Pipelines has no setting for it (aws/aws-cdk issue 30083), so the low-level pipeline is overridden. Never
         for the source's stage, which CodePipeline refuses (user guide: "Configuring stage rollback").

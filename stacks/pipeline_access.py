@@ -1,4 +1,4 @@
-"""The stack that lets a pipeline in: only environments that a pipeline deploys have it."""
+"""The roles by which a pipeline works in an environment; only environments that a pipeline deploys have this stack."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class PipelineAccessStack(cdk.Stack):
         """The one policy of a new role, which only the builds of the pipeline may assume.
 
         The trust policy names the pipeline's account and, as a condition, the one role in it: a role that is named as
-        principal must be there first, and stays unknown once it was deleted and made anew (IAM user guide: "AWS JSON
-        policy elements: Principal"). The name is fixed, for the pipeline's account must name it.
+        principal must exist first, and is not recognised after it was deleted and made again (IAM user guide: "AWS JSON
+        policy elements: Principal"). The name is fixed, because the pipeline's account must name it.
         """
         name, scope = self._environment.environment, Construct(self, work.title())
         trusted = self._pipeline.build_role_arn(name, work)

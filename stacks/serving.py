@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ServingStack(cdk.Stack):
-    """One endpoint. Split over several stacks, these parts form cycles or clean up what still runs."""
+    """One endpoint. In several stacks its parts would form cycles, or delete what still runs."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ServingStack(cdk.Stack):
                 role=self.role,
                 artifacts=self.artifacts,
             )
-        # For what functions make: CloudFormation passes its own tags to what it makes itself.
+        # Tags of resources that functions make; CloudFormation tags the resources that it makes itself.
         tags = {**environment.tags, naming.ENVIRONMENT_TAG: environment.environment, naming.ENDPOINT_TAG: endpoint.name}
         if environment.logs.endpoint_days is not None:
             self._own_log(environment, tags=tags, days=environment.logs.endpoint_days)
@@ -119,7 +119,7 @@ class ServingStack(cdk.Stack):
             activation=self.activation,
         )
         for each in self.endpoint.variants:
-            # A single model's archive is looked for when the Model is made; ours is the clearer message.
+            # SageMaker looks for a single model's archive when the Model is made; this check has the clearer message.
             each.model.node.add_dependency(self.activation.archives)
         if build_set is not None:
             from constructs_lib.model_build import BuildWait  # noqa: PLC0415 - most need no such types
@@ -154,7 +154,7 @@ class ServingStack(cdk.Stack):
         network: JoinedNetwork | None,
         release_set: Mapping[str, str],
     ) -> ProductionVariant:
-        """A production variant with its Model; ``settings``: those that hold for it."""
+        """A production variant with its Model. ``settings``: the endpoint's, with this variant's in their place."""
         own = settings.variants[0] if settings.variants else None
         label, weight = (None, 1.0) if own is None else (own.name, own.weight)
         model = TritonModel(
@@ -177,7 +177,7 @@ class ServingStack(cdk.Stack):
         return ProductionVariant(model=model, instances=instances, scaling=settings.scaling, label=label, weight=weight)
 
     def _own_log(self, environment: Environment, *, tags: Mapping[str, str], days: int) -> None:
-        """The log group of the containers is there, with retention and key, before they write into it."""
+        """Make the log group of the containers, with retention and key, before they write into it."""
         log = EndpointLog(
             self,
             "EndpointLog",

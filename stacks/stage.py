@@ -32,7 +32,7 @@ ReleaseSets = Mapping[str, Mapping[str, str]]
 
 
 class EnvironmentStage(cdk.Stage):
-    """The stacks of one environment, as attributes; None for one that it has not.
+    """The stacks of one environment, as attributes; None for a stack that it does not have.
 
     ``artifacts`` is deployed first: archives are published into it before anything serves. ``serving`` is a mapping of
     endpoint names to stacks.
@@ -52,7 +52,7 @@ class EnvironmentStage(cdk.Stage):
         Args:
             release_sets: for every endpoint of the environment.
             commits: model name → the commit that its inputs come from, for the release records.
-            builds: what its deployments build; None where they find what was published.
+            builds: what its deployments build; None where archives are published before.
         """
         super().__init__(
             scope, environment.environment, env=cdk.Environment(account=environment.account, region=environment.region)
@@ -169,7 +169,7 @@ class EnvironmentStage(cdk.Stage):
 
 
 def builds_of(served: Served, *, models: Path) -> DeployedBuilds | None:
-    """What a deployment of an environment builds; None where it finds what was published."""
+    """What a deployment of an environment builds; None where archives are published before it."""
     if not engines_built_on_deploy(served.environment, bool(served.engines.builds)):
         return None
     from tritonstack.preparation.deployed_builds import deployed_builds  # noqa: PLC0415 - most environments need no such
