@@ -87,7 +87,7 @@ class LocalAwsPackage(Protocol):
         work: Path,
         report: Callable[[str], None],
     ) -> ContainerResponse:
-        """Load a model repository in the local Triton, ``loads`` beside the model, and send one request."""
+        """Load a model repository in the local Triton, ``loads`` in addition to the model, and send one request."""
         ...
 
 

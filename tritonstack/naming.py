@@ -188,7 +188,7 @@ def manifest_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> 
 
 
 def client_files_folder(*, endpoint: str, platform: Platform, archive: ArchiveName) -> str:
-    """Where an archive's client files lie, beside its manifest, without a trailing slash."""
+    """Prefix of an archive's client files, next to its manifest, without a trailing slash."""
     return f"{manifest_prefix(endpoint=endpoint, platform=platform)}{archive.stem}"
 
 

@@ -48,7 +48,7 @@ def runs_code(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AddOptions:
-    """Options: what a user states about a model beside its file."""
+    """Options of ``tritonstack add``: what the model's file does not state."""
 
     name: str | None = None  # of the model folder
     inputs: tuple[GraphTensor, ...] = ()  # tensors that the file does not state

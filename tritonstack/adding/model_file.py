@@ -56,7 +56,7 @@ def file_addition(
     files: Mapping[str, Path],
     unknown: Sequence[str],
 ) -> Addition:
-    """The folder of the model; ``unknown``: what the file does not state beside the batch."""
+    """The folder of the model; ``unknown``: what the file does not state besides the batch."""
     size, of_batch = _batch_size(inputs, outputs, trial)
     what, platform = FORMATS[kind]
     head = f'# Written by tritonstack add from {path.name}.\nname: {quoted(name)}\nplatform: "{platform}"'
@@ -246,7 +246,7 @@ def torchscript_addition(
 def forward_arguments(path: Path) -> tuple[Argument, ...]:
     """The arguments of the module's ``forward``, without ``self``. Nothing of the file is run.
 
-    The record ``data.pkl`` begins with the module's class, whose code lies below ``code/`` in a part of Python. Raises
+    The record ``data.pkl`` begins with the module's class, whose code is below ``code/`` in a part of Python. Raises
     :class:`InputError` where the file is no TorchScript.
     """
     try:

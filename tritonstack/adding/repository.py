@@ -91,7 +91,7 @@ def _no_model(folder: Path, given: Path) -> Problem:
 def _groups(view: RepositoryView) -> dict[str, tuple[str, ...]]:
     """Model that requests reach → the models of its archive, itself first.
 
-    Ensembles, and Python models that call others, bring what they use; what nobody uses stands for itself.
+    Ensembles, and Python models that call others, include the models that they use; an unused model is its own group.
     """
     uses = {name: _used(name, view) for name in view.models}
     used = {other for name, others in uses.items() for other in others if other != name}

@@ -115,7 +115,7 @@ _CHANNELS = 3
 def with_adapter(addition: Addition, options: AddOptions) -> Addition:
     """The model folder with the adapter that is asked for, and its sample request; as it is where none is.
 
-    Raises :class:`InputError` where the model has no input that an adapter can fill, or others beside it.
+    Raises :class:`InputError` where the model has no input that an adapter can fill, or inputs besides that one.
     """
     if options.text is None and options.tokenizer is not None:
         raise _refused("--tokenizer", "no --text", "--text INPUT with it")

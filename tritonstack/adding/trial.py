@@ -65,7 +65,7 @@ def try_model(
 ) -> Trial:
     """Run a file in its environment, within limits of time and memory.
 
-    ``rows``: whether the first axis may be the batch. ``beside``: the files of its external data. Raises
+    ``rows``: whether the first axis may be the batch. ``beside``: the paths of its external data. Raises
     :class:`InputError` where every request is larger than SageMaker takes, :class:`WorkFailedError` where a limit is
     reached.
     """

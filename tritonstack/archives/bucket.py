@@ -101,7 +101,7 @@ class ArtifactBucket:
         self.name = stack_value(session, parameter, stack=f"{environment}/artifacts")
 
     def look(self, key: str) -> StoredObject | None:
-        """What lies under ``key``, without its content; None where nothing does."""
+        """What is under ``key``, without its content; None where there is none."""
         try:
             answer = self.s3.head_object(Bucket=self.name, Key=key)
         except (ClientError, BotoCoreError) as error:
@@ -111,7 +111,7 @@ class ArtifactBucket:
         return StoredObject(bytes=answer["ContentLength"], metadata=answer.get("Metadata", {}))
 
     def read(self, key: str) -> bytes | None:
-        """A small object's content; None where nothing lies under ``key``."""
+        """A small object's content; None where nothing is under ``key``."""
         try:
             content: bytes = self.s3.get_object(Bucket=self.name, Key=key)["Body"].read()
         except (ClientError, BotoCoreError) as error:
@@ -121,7 +121,7 @@ class ArtifactBucket:
         return content
 
     def fetch(self, key: str, target: Path, *, most_bytes: int) -> bool:
-        """Write an object's content into a new file, streamed; False where nothing lies under ``key``.
+        """Write an object's content into a new file, streamed; False where nothing is under ``key``.
 
         An object of more than ``most_bytes`` is refused before it is read.
         """
@@ -139,7 +139,7 @@ class ArtifactBucket:
         return True
 
     def put(self, key: str, content: bytes) -> None:
-        """Write a small object, whatever lies there."""
+        """Write a small object, whatever is there."""
         with self._naming("write", key):
             self.s3.put_object(Bucket=self.name, Key=key, Body=content)
 
@@ -151,7 +151,7 @@ class ArtifactBucket:
         metadata: Mapping[str, str] | None = None,
         sent: Sent = lambda _bytes: None,
     ) -> bool:
-        """Write an object unless one lies there (``If-None-Match: *``); False if another was first.
+        """Write an object unless one is there (``If-None-Match: *``); False if another was first.
 
         A file is streamed, in parts if it is large; memory does not depend on its size. ``metadata`` goes with it.
         """
@@ -195,7 +195,7 @@ class ArtifactBucket:
                 raise WorkFailedError(f"s3://{self.name}/{first['Key']} was not deleted: {first.get('Message')}")
 
     def _is_absent(self, key: str, error: Exception) -> bool:
-        """Whether an error means that nothing lies under ``key``.
+        """Whether an error means that nothing is under ``key``.
 
         S3 reports a missing object as 404 only to principals that may list; whether a permission to list below a prefix
         counts is not documented. So a 403 is checked against the list.
@@ -228,7 +228,7 @@ class ArtifactBucket:
         write: Callable[[Mapping[str, Any]], Mapping[str, Any]],
         **options: str,
     ) -> None:
-        """A multipart upload unless an object lies under ``key``.
+        """A multipart upload unless an object is under ``key``.
 
         ``write`` gets a part's Bucket, Key, UploadId and PartNumber, sends it, and returns its ETag and checksum.
         ``options``: of the upload.

@@ -120,7 +120,7 @@ def make_execution_environment(
 
 
 def activate_script(python: str) -> str:
-    """The ``bin/activate`` of an environment for ``python`` (``3.10``) whose packages lie in ``lib/python3.10``."""
+    """The ``bin/activate`` of an environment for ``python`` (``3.10``) whose packages are in ``lib/python3.10``."""
     return _ACTIVATE.format(python=python)
 
 

@@ -96,7 +96,7 @@ _ABSENT = {"404", "NoSuchKey", "NotFound", "NoSuchBucket"}
 def fetch_source(source: ArchiveSource, folder: Path, *, report: Report, session: Session | None = None) -> Path | None:
     """The object that a recipe's ``source`` names, as ``<folder>/<sha256>``; None where its exports take no object.
 
-    What lies there and has that digest is not downloaded again. ``session`` makes the client; without one the shell's
+    What is there and has that digest is not downloaded again. ``session`` makes the client; without one the shell's
     own AWS settings do, for weights are an input of a build like the files of the folder, whatever it is built for.
 
     Raises :class:`InputError` where there is no such object, it has another digest, or there are no credentials;

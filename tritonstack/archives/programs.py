@@ -74,8 +74,8 @@ def run_script(
 ) -> Spent:
     """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints. On Linux it dies with this process.
 
-    ``python_path``: a folder whose packages it may import, beside those of its environment. ``downloads``: whether it
-    is an export, which gets the hub's token; see :mod:`tritonstack.archives.child_environment`. Returns what it took.
+    ``python_path``: a folder whose packages it may import, besides its environment's. ``downloads``: whether it is an
+    export, which gets the hub's token; see :mod:`tritonstack.archives.child_environment`. Returns what it took.
     Raises :class:`WorkFailedError` with its last lines where it fails.
     """
     variables = child_environment(home=folder, downloads=downloads)

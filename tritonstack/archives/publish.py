@@ -115,7 +115,7 @@ def publish_environment(
 ) -> PublishSummary:
     """Put the built archive of every model of every endpoint under the endpoint's platform prefix.
 
-    What lies there is left alone: an archive is written once, and the loser of a race uses the winner's. A manifest
+    What is there is left alone: an archive is written once, and the loser of a race uses the winner's. A manifest
     that does not belong to the archive (a publisher ended in between) is fixed. Archives that need a TensorRT engine
     are left to the deployment where the environment's deployment builds them. ``session`` makes the clients for S3
     and SSM; ``local``: they are the local AWS's, which takes archives that only it can serve.
@@ -251,7 +251,7 @@ def _publish_inputs(archive: BuiltArchive, bucket: ArtifactBucket) -> None:
 
 
 def _put(archive: BuiltArchive, *, bucket: ArtifactBucket, places: Places, report: Report) -> bool:
-    """Write inputs, client files, manifest and archive, each unless it lies there; False where another was first."""
+    """Write inputs, client files, manifest and archive, each unless it is there; False where another was first."""
     _publish_inputs(archive, bucket)
     key, manifest = (archive.name, archive.target), archive.manifest
     for name in manifest.client_files:

@@ -228,7 +228,7 @@ def finish(
 ) -> Manifest:
     """Pack a staged archive and move it to its place, the archive last.
 
-    ``engines``: model → the plan that was built for it and lies in the repository.
+    ``engines``: model → the plan that was built for it and is in the repository.
     """
     task = staged.task
     target = staged.work / "archive.tar.gz"

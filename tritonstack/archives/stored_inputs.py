@@ -20,7 +20,7 @@ from tritonstack.models.digest import LIBRARY, REQUIREMENTS, library_files, lock
 REPOSITORIES = "model_repos"
 
 INPUT_LIMITS = UnpackLimits(max_bytes=16 << 30, max_members=100_000)
-"""Sources are small; weights that lie in a folder are sources too."""
+"""Sources are small; weights that are in a folder are sources too."""
 
 
 def pack_inputs(source: ArchiveSource, target: Path) -> None:

@@ -120,7 +120,7 @@ class Catalogue:
         return f"{account}.dkr.ecr.{region}.{dns_suffix(region)}/{table.repository}:{tag}"
 
     def releases_in(self, region: str) -> tuple[str, ...]:
-        """The releases whose image lies in ``region``, oldest first."""
+        """The releases whose image is in ``region``, oldest first."""
         there = (release for release, regions in self.image_table.regions.items() if region in regions)
         return tuple(sorted(there, key=release_order))
 

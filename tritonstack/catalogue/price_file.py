@@ -25,7 +25,7 @@ REGION_PATTERN = r"^[a-z]{2}(-[a-z]+)+-[0-9]+$"
 DATE_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"
 SHOWN = 80
-"""Characters of what stands in a field, in a message."""
+"""Characters of what is in a field, in a message."""
 DATE_LENGTH = len("2026-11-21")
 
 TypeName = Annotated[str, StringConstraints(pattern=TYPE_PATTERN)]

@@ -22,7 +22,7 @@ class Completion:
     max_batch_size: int  # the same of that field
     is_known: bool = True  # False where reading does not show what is completed: then these are the written ones
     refusal: str = ""  # why completing it fails, and with it the load; empty where it does not
-    line: int = 0  # where that stands in the program of a Python model
+    line: int = 0  # where that is in the program of a Python model
 
 
 def as_written(config: ModelConfig, *, is_known: bool = True) -> Completion:

@@ -1,4 +1,4 @@
-"""Rules about files that are not what they claim: model files, the weights of graphs, and what is packed beside them.
+"""Rules about files that are not what they claim: model files, the weights of graphs, and other packed files.
 
 Source of what backends make of them: tensorrt_backend src/loader.cc (LoadPlan), pytorch_backend src/libtorch.cc
 (ModelState::LoadModel), tensorflow_backend src/tensorflow.cc (ModelState::LoadModel), openvino_backend
@@ -26,7 +26,7 @@ _LARGEST_STAND_IN = 1 << 20
 
 
 def check_content(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What a model's files are instead of what its backend reads, and what files beside them are."""
+    """Model files, and other packed files, whose content is not the format that is expected there."""
     loaded: set[str] = set()
     for version in model.served_versions:
         for name in _loaded_names(model):
@@ -69,7 +69,7 @@ def _loaded(model: ModelView, path: Path) -> Iterator[Finding]:
 def _format_read(model: ModelView, name: str) -> str:
     """The format that the backend reads of a file; empty where it may be any.
 
-    PyTorch's backend has other loaders beside TorchScript's: a ``runtime`` in Python takes weights alone, and other
+    PyTorch's backend has other loaders than TorchScript's: a ``runtime`` in Python takes weights alone, and other
     platforms take packages of AOTInductor.
     """
     node = model.config.node

@@ -188,7 +188,7 @@ def _unwritten(
 
 
 def _dropped(steps: Sequence[EnsembleStep], name: str) -> str:
-    """Why a step does not give a tensor that its output_map names: the key stands there again, and the last counts."""
+    """Why a step does not give a tensor that its output_map names: the key is there again, and the last counts."""
     for step in steps:
         for entry in step.node.nodes("output_map"):
             key = entry.text("key")

@@ -1,4 +1,4 @@
-"""Rules about directories, files and version folders of an archive, and about the recipe beside them."""
+"""Rules about directories, files and version folders of an archive, and about its recipe."""
 
 from __future__ import annotations
 

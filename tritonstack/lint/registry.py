@@ -36,7 +36,7 @@ class Rule:
     level: Level  # ``error`` or ``warning``
     category: Category  # see :data:`CATEGORIES`
     title: str  # what the rule asks for or forbids, in one line
-    allowed: str  # what may stand there, and what to do, where both are the same for every finding; else empty
+    allowed: str  # what may be there, and what to do, where both are the same for every finding; else empty
     advice: str
     sources: tuple[str, ...]  # where that was read: upstream source or documentation
     page: str  # explanation, bad example and good one, as Markdown
@@ -102,8 +102,8 @@ class Finding:
     line: int = 0  # the line in it, from 1; 0 for the whole file
     column: int = 0  # the column in the line, from 1; 0 where it is not known
     rule: str  # the rule's id, words joined by hyphens: ``rules/<id>.md`` explains it
-    found: str  # what stands there
-    allowed: str = ""  # what may stand there; empty for what the rule's page has
+    found: str  # what is there
+    allowed: str = ""  # what may be there; empty for what the rule's page has
     advice: str = ""  # what to do, where that does not follow from ``allowed``; likewise
 
     def __post_init__(self) -> None:

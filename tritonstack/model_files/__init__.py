@@ -1,1 +1,1 @@
-"""Formats of model files, read as far as needed, whoever made them: ONNX, forests, plans of trtexec's stand-in."""
+"""Formats of model files from any source, read as far as needed: ONNX, forests, plans of trtexec's stand-in."""

@@ -1,7 +1,7 @@
 """Files that are not what their name or place claims: pointers, error pages, other formats, downloads that broke off.
 
 Read are beginnings, ends, lists of members and headers: kilobytes, or a few megabytes, whatever the file's size. What a
-format is recognised by stands in ``file_formats.json``, each with its source.
+format is recognised by is in ``file_formats.json``, each with its source.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def named_format(name: str) -> str:
 
 
 def stand_in(path: Path) -> Mismatch | None:
-    """What lies in a file's place: a pointer of Git LFS, an HTML page, an error; None where nothing of the kind does.
+    """What is in a file's place: a pointer of Git LFS, an HTML page, an error; None where it is none of these.
 
     Raises OSError where the file cannot be read.
     """
@@ -114,7 +114,7 @@ def stand_in(path: Path) -> Mismatch | None:
 def mismatch(path: Path, name: str) -> Mismatch | None:
     """What a file, or the folder of a SavedModel, is instead of the format ``name``; None where it is of that format.
 
-    An empty ``name`` is any format: then only what stands in a file's place is found. Raises OSError where the file
+    An empty ``name`` is any format: then only what is in a file's place is found. Raises OSError where the file
     cannot be read.
     """
     if path.is_file() and (replaced := stand_in(path)):
@@ -178,7 +178,7 @@ def _tail(path: Path) -> bytes:
 
 
 def _zip(path: Path) -> str:
-    """Whether a zip file has its list of members, which stands at its end."""
+    """Whether a zip file has its list of members, which is at its end."""
     try:
         with open_zip(path):
             return ""
@@ -187,7 +187,7 @@ def _zip(path: Path) -> str:
 
 
 def _torchscript(path: Path) -> str:
-    """TorchScript has its constants or its code beside ``data.pkl``; weights alone have neither."""
+    """TorchScript has its constants or its code in addition to ``data.pkl``; weights alone have neither."""
     try:
         with open_zip(path) as archive:
             names = archive.namelist()

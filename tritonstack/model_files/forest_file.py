@@ -20,7 +20,7 @@ ForestFormat = Literal["xgboost_json", "xgboost_ubj", "lightgbm", "treelite_chec
 """As the FIL backend's ``model_type`` calls them."""
 
 _TEXT_BYTES = 16 << 20
-"""Of LightGBM's text: its head stands before the first tree, in kilobytes."""
+"""Of LightGBM's text: its head is before the first tree, in kilobytes."""
 _LINE = 1000
 """Characters of a line of it that is read."""
 

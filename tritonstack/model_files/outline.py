@@ -1,6 +1,6 @@
 """Outer levels of a JSON or Universal Binary JSON file, which may be anybody's and large; the rest is passed over.
 
-Nothing is built of what lies below: time is that of the brackets and strings, memory that of the outline.
+Nothing is built of what is below: time is that of the brackets and strings, memory that of the outline.
 Source of the binary form: https://ubjson.org/type-reference/.
 """
 

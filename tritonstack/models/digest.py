@@ -77,7 +77,7 @@ def _digest(source: ArchiveSource, users: tuple[Path, ...]) -> str:
     if here in users:
         circle = " → ".join(path.name for path in (*users[users.index(here) :], here))
         raise InputError([Problem(file=str(source.folder / RECIPE), field="uses", found=circle, allowed="no circle")])
-    # Without what stands at its default, so that a new field changes no digest.
+    # Without what is at its default, so that a new field changes no digest.
     recipe = source.recipe.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_OF_AN_ARCHIVE)
     return short_digest(
         {

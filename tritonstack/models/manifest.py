@@ -1,4 +1,4 @@
-"""The manifest of an archive, and the folders and stores that archives and manifests lie in."""
+"""The manifest of an archive, and the folders and stores that archives and manifests are in."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SampleEntry(ClosedModel):
 
 
 class ClientFileEntry(ClosedModel):
-    """A file that clients need; it lies below the manifest's own name (without .json)."""
+    """A file that clients need; it is below the manifest's own name (without .json)."""
 
     sha256: str = Field(description="SHA-256 of the file.")
     bytes: int = Field(description="Its size.")
@@ -204,7 +204,7 @@ def tensor_entry(tensor: Tensor, max_batch_size: int) -> TensorEntry:
 class Places:
     """The folders that a build works with.
 
-    ``target``: what an archive was built for where its bytes depend on it (see ``target_of``); such archives lie in a
+    ``target``: what an archive was built for where its bytes depend on it (see ``target_of``); such archives are in a
     folder of their own, since their names are the same for every target. None for all others.
     """
 

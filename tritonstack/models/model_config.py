@@ -519,7 +519,7 @@ def _expected(kind: str, enums: Mapping[str, tuple[str, ...]]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigFile:
-    """The text of a configuration, whole or a fragment, and the file that it stands in."""
+    """The text of a configuration, whole or a fragment, and the file that it is in."""
 
     file: str
     text: str
@@ -588,7 +588,7 @@ def config_json(node: Node, kind: str = "ModelConfig") -> dict[str, Any]:
 
     As protobuf's JSON with ``preserve_proto_field_names`` and ``always_print_primitive_fields``, 64-bit numbers as
     numbers (core src/model_config_utils.cc, ModelConfigToJson): scalars that belong to no oneof, lists and maps always
-    stand there, messages only where they are set. ``kind``: the message's name.
+    are there, messages only where they are set. ``kind``: the message's name.
     """
     found: dict[str, Any] = {}
     for name, spec in message_fields(kind).items():

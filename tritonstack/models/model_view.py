@@ -40,7 +40,7 @@ class DerivedBackend:
 def derive_backend(node: Node, *, name: str, folders: Collection[str], files: Collection[str]) -> DerivedBackend:
     """Backend that Triton derives where no field names one.
 
-    ``name``: the model directory's; ``folders`` and ``files``: what lies below it.
+    ``name``: the model directory's; ``folders`` and ``files``: what is below it.
     """
     if node.text("backend") or node.text("platform"):
         return DerivedBackend()
@@ -157,7 +157,7 @@ class ModelView:
 def view_model(directory: Path, produced: Iterable[str], *, root: Path | None = None) -> ModelView:
     """One model's directory; ``produced``: what an export makes below it.
 
-    ``root``: the folder outside of which nothing is read, else the one that the directory lies in.
+    ``root``: the folder outside of which nothing is read, else the one that the directory is in.
     """
     root = root or directory.parent
     files = {name for name, _, _ in listed_below(directory, within=root)} | set(produced)

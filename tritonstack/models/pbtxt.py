@@ -86,7 +86,7 @@ class Field:
 
 @dataclass(frozen=True)
 class EmptyList:
-    """A list without elements. ``has_colon``: a colon stands before it, which lists of scalars need."""
+    """A list without elements. ``has_colon``: a colon is before it, which lists of scalars need."""
 
     name: str
     line: int

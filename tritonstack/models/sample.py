@@ -213,7 +213,7 @@ def request_arrays(
 ) -> Arrays:
     """The sample request's inputs by name.
 
-    ``files``: client files that an adapter names → where they lie. ``file``: the request's, for messages. Raises
+    ``files``: client files that an adapter names → where they are. ``file``: the request's, for messages. Raises
     :class:`InputError` where the request is not what the model takes, :class:`WorkFailedError` where a client file is
     not what it has to be.
     """

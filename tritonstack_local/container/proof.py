@@ -46,7 +46,7 @@ def answer_in_container(
     work: Path,
     report: Report,
 ) -> ContainerResponse:
-    """Load a repository as a single-model container does, ``loads`` beside the model, and send one request.
+    """Load a repository as a single-model container does, ``loads`` in addition to the model, and send one request.
 
     Raises InputError: the environments of the local Triton are not made on this machine. Raises WorkFailedError: the
     repository does not load, or the request is refused; with the server's own words, and files by their paths in

@@ -68,7 +68,7 @@ def given_parameters(model: ModelView) -> Mapping[str, str]:
 
 
 def is_classifier(given: Mapping[str, str]) -> bool | None:
-    """Whether classes are answered; None where that cannot be told."""
+    """Whether the model returns classes; None where that is unknown."""
     for name in ("output_class", "is_classifier"):  # newer releases take the old one first
         if given.get(name) in ("true", "false"):
             return given[name] == "true"

@@ -178,7 +178,7 @@ def _output(
 def _lengths(
     classes: int | None, *, has_probabilities: bool, classifies: bool | None, before: bool | None
 ) -> tuple[int, ...]:
-    """How many numbers the backend may write for each row; none where file, parameters and release do not tell.
+    """How many numbers the backend may write for each row; none where file, parameters and release leave it open.
 
     ``before``: whether the release is older than the rewritten backend, None where it is not known.
     """

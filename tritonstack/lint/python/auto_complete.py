@@ -35,7 +35,7 @@ class ProgramCompletion:
     outputs: tuple[Tensor, ...]
     max_batch_size: int
     refusal: str = ""  # why the backend refuses what it does; empty where it does not
-    line: int = 0  # where that stands in the program
+    line: int = 0  # where that is in the program
 
 
 def completed_by_program(tree: ast.Module, config: ModelConfig) -> ProgramCompletion | None:

@@ -175,7 +175,7 @@ def _argument(entry: FetchingCall, given: Mapping[str, ast.expr], call: LoadCall
 def _of_argument(
     entry: FetchingCall, given: Mapping[str, ast.expr], call: LoadCall, program: Program
 ) -> tuple[FetchKind, str]:
-    """A function that is told by a name what to fetch, or fetches whatever it is given."""
+    """A function that fetches by name or URL: what its argument names."""
     argument = _argument(entry, given, call)
     has_pattern = bool(entry.values)
     if argument is None:

@@ -48,7 +48,7 @@ class Load:
 
 
 def run_at_load(program: Program, class_name: str) -> Load:
-    """Calls that module level, and what Triton calls of the model's class, reach in the program and beside it.
+    """Calls that run at load: reached from module level, or from what Triton calls of the model's class.
 
     Followed are functions, methods, objects, properties and threads; a call that several reach is there several
     times, with the arguments of each. Not followed: what is only passed on, and ``if __name__ == "__main__"``.
@@ -114,7 +114,7 @@ class _Run:
                 self.variables |= {text.value for text in self._program.texts(target.slice, scope)}
 
     def _branches(self, statement: ast.If, scope: Scope, *, is_fallback: bool) -> bool:
-        """Both branches; True where what stands after them runs only if a file of the archive is missing."""
+        """Both branches; True where what is after them runs only if a file of the archive is missing."""
         if _is_never(statement.test):
             self._block(statement.orelse, scope, is_fallback=is_fallback)
             return is_fallback

@@ -62,7 +62,7 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class OwnClass:
-    """A class of the program, and the module that it stands in."""
+    """A class of the program, and the module that it is in."""
 
     node: ast.ClassDef
     module: Module
@@ -91,7 +91,7 @@ class Text:
 
 
 class Program:
-    """A model's program with the modules beside it, and what their names stand for."""
+    """A model's program with its own modules, and what their names stand for."""
 
     def __init__(self, path: Path, *, folders: Sequence[Path], root: Path, parameters: Mapping[str, str]) -> None:
         """``folders``: where its imports are looked for; ``root``: nothing outside of it is read.
@@ -118,7 +118,7 @@ class Program:
         return self._modules[path]
 
     def beside(self, name: str, module: Module) -> Module | None:
-        """The module beside the program that ``module`` imports as ``name``; None for an installed one."""
+        """The program's own module that ``module`` imports as ``name``; None for an installed one."""
         place = name.replace(".", "/")
         for folder in (module.path.parent, *self._folders):
             for path in (folder / f"{place}.py", folder / place / "__init__.py"):
@@ -258,7 +258,7 @@ class Program:
         return self.follow(value, scope, depth + 1)
 
     def _imported(self, full: str, module: Module, depth: int) -> tuple[Placed, ...]:
-        """A function, class, value or module of a file beside the program; nothing for installed ones."""
+        """A function, class, value or module of the program's own files; nothing for installed ones."""
         whole = self.beside(full, module)
         if whole is not None:
             return (Placed(whole.tree, Scope(whole)),)

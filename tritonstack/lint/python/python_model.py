@@ -185,14 +185,14 @@ def _bound(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _star_imports(tree: ast.Module) -> Iterator[str]:
-    """The modules of which a program takes every name; empty for one that stands beside its package."""
+    """Modules of ``from module import *``; empty for a relative import of the package itself."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             yield "" if node.level else node.module or ""
 
 
 def _names_of(program: Path, module: str) -> set[str]:
-    """The names that ``from module import *`` binds in a program; ``*`` unless a file beside it shows them all."""
+    """The names that ``from module import *`` binds in a program; ``*`` unless a file in its folder shows them all."""
     beside = program.with_name(f"{module}.py")
     if not module or not is_fit_file(beside, program.parent):
         return {"*"}
