@@ -21,7 +21,7 @@ from tritonstack import naming
 from tritonstack.config import ContainerSettings, EndpointSettings, Rollout, Scaling, Timeouts
 from tritonstack.config.endpoint import check_endpoint
 from tritonstack.config.fields import MAXIMUM_NAME, Site
-from tritonstack.config.release import release_warnings
+from tritonstack.config.triton_release import release_warnings
 from tritonstack.config.yaml_loader import YamlDocument, shown, validate
 from tritonstack.errors import InputError, Problem
 

@@ -19,7 +19,7 @@ from constructs_lib.outputs import publish_outputs
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 from tritonstack import naming
 from tritonstack.config import EndpointSettings, Environment
-from tritonstack.config.release import release_warnings
+from tritonstack.config.triton_release import release_warnings
 
 if TYPE_CHECKING:
     from tritonstack.outputs.contract import ServingFields

@@ -9,15 +9,15 @@ from scripts.documentation.commands_page import commands_page
 from scripts.documentation.constructs_page import constructs_page
 from scripts.documentation.cost_blocks import prices_page, review_page
 from scripts.documentation.engines_page import engines_page
-from scripts.documentation.releases_page import releases_page
 from scripts.documentation.settings_page import recipes_page, settings_page
 from scripts.documentation.terminal_picture import PAGE, PICTURE, getting_started, terminal_picture
+from scripts.documentation.triton_releases_page import triton_releases_page
 from tritonstack.paths import repository_path, write_text
 
 MAKERS: dict[str, Callable[[], str]] = {
     "docs/reference/settings.md": settings_page,
     "docs/reference/recipes.md": recipes_page,
-    "docs/reference/releases.md": releases_page,
+    "docs/reference/releases.md": triton_releases_page,
     "docs/reference/commands.md": commands_page,
     "docs/reference/constructs.md": constructs_page,
     "docs/prices.md": prices_page,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.cases import cases
 from tritonstack.catalogue import dns_suffix, load_catalogue
-from tritonstack.catalogue.releases import propose_host_ami
+from tritonstack.catalogue.triton_releases import propose_host_ami
 
 CATALOGUE = load_catalogue()
 

@@ -21,7 +21,7 @@ from tritonstack.config import (
     load_environment,
     load_environments,
 )
-from tritonstack.config.release import release_warnings
+from tritonstack.config.triton_release import release_warnings
 from tritonstack.config.yaml_loader import inner_model, parse_yaml
 from tritonstack.errors import InputError
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.instances import InstanceType, dns_suffix, instance_types, partition
 from tritonstack.catalogue.options import ServerOptions, ServeVariable
-from tritonstack.catalogue.releases import (
+from tritonstack.catalogue.triton_releases import (
     RELEASE_PATTERN,
     Backend,
     HostAmi,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.catalogue.releases import TritonRelease, minor_version
+from tritonstack.catalogue.triton_releases import TritonRelease, minor_version
 from tritonstack.untrusted.foreign_text import code_of, parse_program
 from tritonstack.untrusted.zip_reading import DAMAGED_ZIP, open_zip, read_member
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.catalogue.releases import TritonRelease, minor_version, release_order
+from tritonstack.catalogue.triton_releases import TritonRelease, minor_version, release_order
 
 Scope = Literal["platform", "single-model", "both"]
 

@@ -10,14 +10,14 @@ from pydantic import ConfigDict, Field, model_validator
 
 from tritonstack import naming
 from tritonstack.catalogue import InstanceType, load_catalogue
-from tritonstack.catalogue.releases import RELEASE_PATTERN
+from tritonstack.catalogue.triton_releases import RELEASE_PATTERN
 from tritonstack.config.alarms import Thresholds
 from tritonstack.config.container import ContainerSettings, check_container
 from tritonstack.config.fields import MAXIMUM_NAME, Name, SettingsModel, Site, choices, repeated
 from tritonstack.config.patterns import TAG_VALUE_PATTERN
-from tritonstack.config.release import SAGEMAKER_DEFAULT_AMI, ImageBuild, ImageSetting, check_release
 from tritonstack.config.rollout import Rollout, check_rollout
 from tritonstack.config.scaling import PRODUCTION_INSTANCES, Scaling, check_scaling
+from tritonstack.config.triton_release import SAGEMAKER_DEFAULT_AMI, ImageBuild, ImageSetting, check_release
 from tritonstack.config.variants import VariantSettings, check_variants
 from tritonstack.errors import Location, Problem, listing, nearest
 from tritonstack.naming import NAME_PATTERN

@@ -16,7 +16,7 @@ from tritonstack.config.environment import Environment, check_site
 from tritonstack.config.fields import Site, repeated
 from tritonstack.config.load_test import check_load_test
 from tritonstack.config.network import check_network
-from tritonstack.config.release import check_image_build
+from tritonstack.config.triton_release import check_image_build
 from tritonstack.config.yaml_loader import read_yaml, validate, with_lines
 from tritonstack.errors import InputError, Problem, collecting, listing, nearest, refuse
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tritonstack.catalogue.releases import RELEASE_PATTERN
+from tritonstack.catalogue.triton_releases import RELEASE_PATTERN
 from tritonstack.naming import NAME_PATTERN
 
 ACCOUNT_PATTERN = r"^[0-9]{12}$"

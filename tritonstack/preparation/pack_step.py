@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tritonstack.archives.programs import Report
 from tritonstack.archives.staging import finish
-from tritonstack.catalogue.releases import minor_version
+from tritonstack.catalogue.triton_releases import minor_version
 from tritonstack.engines.trtexec import PLAN
 from tritonstack.errors import WorkFailedError
 from tritonstack.model_files.marked_plan import is_marked

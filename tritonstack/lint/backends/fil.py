@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from tritonstack.catalogue.releases import TritonRelease, release_order
+from tritonstack.catalogue.triton_releases import TritonRelease, release_order
 from tritonstack.errors import nearest
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.view import RepositoryView, at_line

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from tritonstack.catalogue.releases import TritonRelease, release_order
+from tritonstack.catalogue.triton_releases import TritonRelease, release_order
 from tritonstack.lint.backends.fil import (
     BACKEND,
     INPUT,

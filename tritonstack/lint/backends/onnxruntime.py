@@ -10,7 +10,7 @@ import importlib.resources
 import json
 from collections.abc import Iterator, Mapping
 
-from tritonstack.catalogue.releases import release_order
+from tritonstack.catalogue.triton_releases import release_order
 from tritonstack.lint.config import known_parameters
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.view import RepositoryView, at_line

@@ -29,7 +29,7 @@ container's port. That AWS put no fix under an older tag is UNVERIFIED.
 """
 
 
-def releases_page() -> str:
+def triton_releases_page() -> str:
     """The releases, newest first, and the vulnerabilities, by the release that fixes them."""
     catalogue = load_catalogue()
     rows = [_row(release) for release in reversed(list(catalogue.releases.values()))]

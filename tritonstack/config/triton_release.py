@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Discriminator, Field, Tag
 
 from tritonstack.catalogue import TritonRelease, dns_suffix, load_catalogue
-from tritonstack.catalogue.releases import nearest_releases
+from tritonstack.catalogue.triton_releases import nearest_releases
 from tritonstack.config.fields import SettingsModel, Site, VariableName, VariableValue
 from tritonstack.config.patterns import ECR_PATTERN
 from tritonstack.config.yaml_loader import shown, text_or_mapping
