@@ -211,7 +211,7 @@ def record_samples(names: Sequence[str], *, choice: BuildChoice, places: Places,
 
 
 def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> Recorded:
-    """Answer a folder's sample request as a build proves it, and write that as the expected response.
+    """Run a folder's sample request as a build's proof does, and write the result as the expected response.
 
     Raises :class:`InputError` for what is wrong with the folder, :class:`WorkFailedError` where the model fails, or
     answers nothing that can be compared; then the file stays as it was. The request is answered twice: outputs with

@@ -51,7 +51,7 @@ def check_floors(folder: Path, *, recipe: Recipe, figures: Mapping[str, float]) 
 def prove_sample(
     repository: Path, *, model: ModelEntry, sample: SampleEntry, request: Arrays, work: Path, report: Report
 ) -> Proven:
-    """Answer the sample request with the staged models and compare; skipped where nothing here has their backends.
+    """Run the sample request with the staged models and compare; skipped where no server here has their backends.
 
     Raises :class:`WorkFailedError` naming the tensor that differs, and :class:`InputError` where the environment of a
     backend is not made on this machine.
@@ -76,7 +76,7 @@ class Answered:
 
 
 def answer_request(repository: Path, *, model: str, request: Arrays, work: Path, report: Report) -> Answered:
-    """Answer a request with the staged models: outside Triton where that can be, else in the local Triton.
+    """Run a request with the staged models: outside Triton where possible, else in the local Triton.
 
     Raises :class:`WorkFailedError` where they fail, and :class:`InputError` where a backend cannot be run on this
     machine.

@@ -36,7 +36,7 @@ class ImportedNetwork(SettingsModel):
     ] = Field(default=(), description="Route tables of those subnets; the S3 endpoint goes into them (endpoints).")
     endpoints: bool = Field(
         default=False,
-        description="Whether the VPC endpoints are made here; false: the VPC has them, or a way out.",
+        description="Whether the VPC endpoints are made here; false: the VPC has them, or outbound internet access.",
     )
     owner_account: OwnerAccount = None
     subnet_ranges: Annotated[tuple[Range, ...], Field(strict=False, max_length=16)] = Field(

@@ -1,4 +1,4 @@
-"""Stack states that a deployment or a deletion cannot go on from, with the way out of each."""
+"""Stack states that a deployment or a deletion cannot go on from, with the remedy of each."""
 
 from __future__ import annotations
 

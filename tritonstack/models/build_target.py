@@ -52,7 +52,7 @@ def refuse_unservable(sources: Iterable[ArchiveSource], *, platform: Platform | 
 def _problems(source: ArchiveSource, platform: Platform | None) -> Iterable[Problem]:
     file, backends = str(source.folder / RECIPE), contents_of(source).backends
     if not backends <= PROVABLE and not skipped_proof(backends):
-        require_package()  # before any export: it has the local Triton that proves the archive
+        require_package()  # before any export: the archive's proof runs on its local Triton
     if platform is not None and lacks_plan(source):
         yield Problem(
             file=file,

@@ -16,7 +16,7 @@ from tritonstack.untrusted.folder_files import text_inside
 
 PROVABLE = frozenset({"onnxruntime", "ensemble"})
 """Backends that the prover stands in for. Others of ``KIND_BACKENDS`` are proven in the local Triton: a Python model
-sees all that Triton gives it nowhere else. Nothing here proves the rest."""
+sees all that Triton gives it nowhere else. The proof of a build does not cover the rest."""
 
 
 def skipped_proof(backends: Iterable[str]) -> str:

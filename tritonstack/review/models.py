@@ -222,7 +222,7 @@ class ModelFolders:
     """Facts of an environment's model folders, by model. Reads settings, recipes and configurations."""
 
     dependencies: Mapping[str, str] = field(default_factory=dict)  # what its archive depends on
-    unproven: Mapping[str, str] = field(default_factory=dict)  # why nothing can prove its archive; not of others
+    unproven: Mapping[str, str] = field(default_factory=dict)  # why its archive cannot be proved; not of others
 
     @classmethod
     def of(cls, environment: str, *, project: Path) -> ModelFolders:

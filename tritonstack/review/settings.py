@@ -87,7 +87,7 @@ def entry_of(
 
 
 def undone(settings: Json, changes: Collection[Setting]) -> Json:
-    """A file's values with some of its changes taken back."""
+    """A file's values with some of its changes undone."""
     made = copy.deepcopy(settings)
     for each in changes:
         holder = made

@@ -104,9 +104,7 @@ def _require(needs: Collection[str]) -> None:
     try:
         files.check()
     except WorkFailedError as error:
-        problems.append(
-            Problem(found=str(error), allowed="the local Triton, which proves the archive", advice=setup_command())
-        )
+        problems.append(Problem(found=str(error), allowed="the local Triton, for the proof", advice=setup_command()))
     folders = {"torch": files.torch, "dali": files.dali, "tensorflow": files.tensorflow}
     for need in sorted(set(needs) & NEEDED_ENVIRONMENTS.keys()):
         name = NEEDED_ENVIRONMENTS[need]
