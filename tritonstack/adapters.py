@@ -1,4 +1,4 @@
-"""What a client does before and after a request: how a file becomes inputs, and what outputs mean.
+"""Adapters of clients: how a file becomes inputs, and what outputs mean.
 
 A recipe states it, the manifest carries it, and :mod:`tritonstack.client` does it.
 """

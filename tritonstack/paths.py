@@ -50,7 +50,7 @@ def link_to(target: Path, link: Path) -> None:
 
 
 def setup_command(*names: str) -> str:
-    """What a person runs to make environments, without ``names`` the usual ones."""
+    """Command that makes environments, without ``names`` the usual ones."""
     if CHECKOUT is None:
         return " ".join(("tritonstack setup", *names))
     return f"python3 scripts/setup.py {' '.join(names)}" if names else "make setup"

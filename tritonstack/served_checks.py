@@ -1,4 +1,4 @@
-"""What archives contain against the endpoints that serve them: backends, DALI's memory, the default model."""
+"""Checks of archives against the endpoints that serve them: backends, DALI's memory, the default model."""
 
 from __future__ import annotations
 

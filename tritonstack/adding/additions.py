@@ -39,7 +39,7 @@ NO_CODE = frozenset({"onnxruntime", "ensemble", ""})
 
 
 def runs_code(names: Iterable[str]) -> str:
-    """What a user is to know before the code of a model that may be anybody's is run."""
+    """Warning before untrusted code of a model runs."""
     return (
         f"runs the code of {', '.join(names)} on this machine, with your rights but without the credentials and tokens "
         "of your environment: Ctrl-C ends it"

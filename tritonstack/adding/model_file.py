@@ -89,7 +89,7 @@ def _batch_size(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor], t
 
 
 def _of_trial(trial: Trial) -> Iterator[str]:
-    """What a trial shows that the file does not state, and that a user may want otherwise."""
+    """Findings of a trial that the file does not state and that a user may override."""
     if trial.differs:
         yield f"the values of {', '.join(trial.differs)}: two runs of one request differ, as random operators' do"
     if trial.lengths and trial.lengths.others in LONGER:

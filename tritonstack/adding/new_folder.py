@@ -121,7 +121,7 @@ def _recorded(
 
 
 def _findings(folder: Path, target: ServingTarget | None) -> tuple[Finding, ...]:
-    """What the linter finds, but for the response, which is yet to be recorded."""
+    """Lint findings, without those on the response, which is not recorded yet."""
     found = lint_folder(folder, target=target)
     return tuple(each for each in found if not (each.rule == "recipe-file" and each.found.startswith("sample.answer:")))
 

@@ -78,7 +78,7 @@ def _is_model(model: ModelView) -> bool:
 
 
 def _no_model(folder: Path, given: Path) -> Problem:
-    """What is there instead of a model, and what of it can be added."""
+    """The problem of a folder without a model, with what can be added."""
     files = [name for name, _, _ in listed_below(folder)]
     graphs = [name for name in files if name.endswith((".onnx", ".pt"))]
     advice = f"tritonstack add {given / graphs[0]} --name NAME" if graphs and folder == given else ""
@@ -168,7 +168,7 @@ def _addition(
 
 
 def _dependency(models: Sequence[ModelView]) -> Dependency:
-    """What the models' bytes depend on, by their configurations."""
+    """Dependency of the models' bytes, by their configurations."""
     if any(model.backend == TENSORRT for model in models):
         return "engine"
     has_own_python = any(EXECUTION_ENV_PATH in model.config.node.entries("parameters") for model in models)

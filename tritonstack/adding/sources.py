@@ -1,4 +1,4 @@
-"""What a user gives: a model's file, a folder or an archive → the model folders to be written."""
+"""From a model's file, a folder or an archive to the model folders to be written."""
 
 from __future__ import annotations
 

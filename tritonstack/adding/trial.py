@@ -36,7 +36,7 @@ MEMORY_BYTES, COPIES = 8 * GIB, 3
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What a model gave for one row, for several, and for longer free axes; all empty where it was not tried."""
+    """Outputs of a model for one row, for several, and for longer free axes; all empty where it was not tried."""
 
     # for each request the outputs' names, types and shapes; None where the model does not take it
     answers: Sequence[Sequence[Mapping[str, Any]] | None] = ()

@@ -280,7 +280,7 @@ def sample_arrays(
 
 
 def sample_writer(source: ArchiveSource, model: ModelEntry) -> WriteSample:
-    """What gives an archive's export scripts the sample request, where the folder holds all that it takes."""
+    """Writer of the sample request for an archive's export scripts; it returns False where an export makes a part."""
     recipe = source.recipe
     made = {name for export in recipe.exports for name in export.produces}
     needed = {name for adapter in recipe.adapters.present.values() for name in adapter.files}

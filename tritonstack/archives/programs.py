@@ -139,7 +139,7 @@ def _failure(
 
 
 def _prepare(limits: Limits | None) -> None:
-    """In the new process: be killed when the process that waits for it is, even by a signal that it cannot catch.
+    """In the new process: end with its parent, even where that is killed.
 
     Limits stay over the start of the program: the alarm ends it, within code of C++ too.
     """

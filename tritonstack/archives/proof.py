@@ -28,7 +28,7 @@ PROVER = Path(__file__).with_name("prover.py")
 
 @dataclass(frozen=True, kw_only=True)
 class Proven:
-    """What a proof measured, with what, what it took, and what stood in for what serves in the cloud."""
+    """Result of a proof: largest difference, tools, time and memory, stand-ins."""
 
     sample_difference: float | None = None  # None where the proof was skipped
     tools: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ def prove_sample(
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """What staged models answered to a request, with what, what it took, and what stood in."""
+    """Outputs of staged models for a request, with tools, time and memory, stand-ins."""
 
     outputs: list[dict[str, Any]]  # tensors with flat data; elements of BYTES in base64
     tools: dict[str, str]
@@ -148,7 +148,7 @@ def _check_outputs(config: ModelConfig, outputs: Sequence[Mapping[str, Any]], *,
 
 
 def run_prover(task: Mapping[str, Any], *, work: Path, what: str, report: Report) -> tuple[dict[str, Any], Spent]:
-    """What ONNX Runtime answers a plan's request, or its ``failure`` (see ``prover.py``). ``work``: for its files."""
+    """Outputs of ONNX Runtime for a task, or its ``failure`` (see ``prover.py``). ``work``: for its files."""
     task_file, result_file = work / "task.json", work / "result.json"
     task_file.write_text(json.dumps(task))
     arguments = ["-P", str(PROVER), str(task_file.resolve()), str(result_file.resolve())]
@@ -160,7 +160,7 @@ _PROVERS = {"onnxruntime": "ONNX Runtime on the CPU"}
 
 
 def _model_task(folder: Path, config: ModelConfig) -> dict[str, Any]:
-    """One model of the prover's plan; see ``prover.py``."""
+    """One model of the prover's task; see ``prover.py``."""
     view = view_model(folder, ())
     newest = folder / (view.served_versions or view.versions or ("1",))[-1]
     batch = config.max_batch_size

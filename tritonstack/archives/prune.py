@@ -20,7 +20,7 @@ DEFAULT_GRACE_HOURS = 24.0
 
 @dataclass(frozen=True, kw_only=True)
 class Unneeded:
-    """One archive that may go, and the keys that go with it, the archive's first."""
+    """One archive to delete, and the keys to delete with it, the archive's first."""
 
     archive_key: str
     bytes: int
@@ -46,7 +46,7 @@ class Pruning:
         self.ssm = session.client("ssm")
 
     def find(self, *, history: int = DEFAULT_HISTORY, grace_hours: float = DEFAULT_GRACE_HOURS) -> UnneededArchives:
-        """What may go: every archive that neither a release record nor its last ``history`` earlier values name.
+        """The unneeded archives: those that neither a release record nor its last ``history`` earlier values name.
 
         Archives younger than ``grace_hours`` stay: they may be published and not activated yet. Inputs go with the last
         archive of their digest. Raises :class:`WorkFailedError` where AWS refuses.

@@ -66,7 +66,7 @@ OUTCOMES: tuple[PublishOutcome, ...] = get_args(PublishOutcome)
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What became of one archive under one endpoint's platform, and whether its manifest had to be fixed."""
+    """Outcome of publishing one archive under one endpoint's platform, and whether its manifest had to be fixed."""
 
     key: str
     outcome: PublishOutcome
@@ -92,7 +92,7 @@ class PublishSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltArchive:
-    """One archive on its way to one endpoint's platform."""
+    """One built archive, to be published under one endpoint's platform."""
 
     source: ArchiveSource  # what it was built from
     name: ArchiveName  # its model and digest

@@ -1,4 +1,4 @@
-"""One archive out of its source: export, stage, lint, prove, pack. What fails leaves nothing behind."""
+"""Builds one archive from its source: export, stage, lint, prove, pack. A failure leaves no files behind."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Task:
 
     @property
     def target(self) -> str | None:
-        """What it is built for, where its bytes depend on it."""
+        """Platform or Python that its bytes depend on; None where they depend on neither."""
         return target_of(self.source, self.platform)
 
     @property
@@ -213,7 +213,7 @@ def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answ
 
 
 def answer_sample(source: ArchiveSource, *, work: Path, places: Places, report: Report) -> Answered:
-    """What an archive, staged in ``work`` as for the local Triton, answers to its sample request.
+    """Response to its sample request of an archive that is staged in ``work`` as for the local Triton.
 
     Raises as :func:`stage_archive`; the sample needs no answer yet.
     """

@@ -44,7 +44,7 @@ class ModelState(Enum):
 
 
 class CachedModel(Protocol):
-    """What the rules read of a model."""
+    """A model as the eviction rules read it."""
 
     state: ModelState
     in_flight: int
@@ -99,7 +99,7 @@ def desired_instances(instances: int, *, value: float, target: float) -> int:
 
 
 def wanted_instances(instances: int, *, more: Sequence[int | None], fewer: Sequence[int | None]) -> int:
-    """What several policies ask for together: any may add instances, and all must agree to remove some.
+    """Instances wanted by several policies together: any may add instances, all must agree to remove some.
 
     The largest capacity wins in both directions (user guide, "Multiple scaling policies"). None: that alarm is off.
     """

@@ -80,7 +80,7 @@ BuilderKind = Literal["codebuild", "processing"]
 
 @dataclass(frozen=True, kw_only=True)
 class BuildMachine:
-    """One kind of machine that AWS lends for the time of a build."""
+    """One kind of build machine of AWS."""
 
     kind: BuilderKind  # which service lends it
     name: str  # CodeBuild's compute type (``BUILD_GENERAL1_SMALL``) or SageMaker's instance type (``ml.g4dn.xlarge``)

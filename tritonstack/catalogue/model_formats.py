@@ -1,4 +1,4 @@
-"""What model files need of the framework that reads them, and what a release's frameworks read.
+"""Framework versions that model files need, and those of a Triton release.
 
 Exports are made with one version of PyTorch, DALI and ONNX, and read by the older ones of a release. A file states
 its operator set (ONNX), a version and its operators (TorchScript), or its operators alone (DALI). Reported here is what
@@ -35,7 +35,7 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxLimits:
-    """What an ONNX Runtime reads at most."""
+    """Newest formats that an ONNX Runtime reads."""
 
     onnxruntime: str  # its version
     is_exact: bool  # whether a release holds that very version, or that or an older one

@@ -61,7 +61,7 @@ MinorVersion = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class TrtexecTable:
-    """What the data file holds."""
+    """Content of the data file."""
 
     versions: tuple[str, ...]  # TensorRT versions with known options, oldest first; each of another minor version
     options: Mapping[str, frozenset[str]]  # version → what its trtexec knows (``--fp16``)

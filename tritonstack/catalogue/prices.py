@@ -21,7 +21,7 @@ class HostingPrice:
 
     @property
     def short(self) -> str:
-        """What it is in a few words, with its date, and its component where that is not hosting."""
+        """Short description of the source, with its date, and its component where that is not hosting."""
         dated = f" of {self.date}" if self.date else ""
         part = "" if self.component == "hosting" else f", component {self.component}"
         return f"{self.kind}{dated}{part}"

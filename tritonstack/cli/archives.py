@@ -90,7 +90,7 @@ def build_command(
 
 
 def built_document(summary: BuildSummary) -> dict[str, Any]:
-    """What ``build --json`` prints."""
+    """JSON document of ``build --json``."""
     archives = [
         {
             "model": item.name.model,

@@ -1,4 +1,4 @@
-"""What every command does alike: how it names its environment, prints JSON, and prints tables."""
+"""Conventions of all commands: environment option, JSON and tables."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def leftovers_command(
 
 
 def entries(deployed: Deployed) -> list[dict[str, object]]:
-    """What left, as JSON."""
+    """Stacks that left the environment's file, as JSON."""
     return [LeftEntry.of(each).model_dump(mode="json") for each in deployed.left]
 
 
@@ -119,7 +119,7 @@ def note_left(settings: Environment, session: Session, *, local: bool) -> tuple[
 
 
 def deletion_lines(deletion: Deletion) -> Iterable[str]:
-    """What a deletion will do, in order, and what it leaves."""
+    """Lines on a deletion: its stacks in order, and those that are kept."""
     for number, each in enumerate(deletion.stacks, start=1):
         yield f"{number}. delete {each.sentence}"
         for bucket in each.emptied:
@@ -179,7 +179,7 @@ def _session(settings: Environment | None, environment: str, *, region: str | No
 
 
 def _deployed(calls: ReadOnlyCalls, settings: Environment | None, environment: str, *, region: str | None) -> Deployed:
-    """What is deployed. Raises WorkFailedError where AWS refuses, or does not respond."""
+    """The deployed stacks. Raises WorkFailedError where AWS refuses, or does not respond."""
     project = project_folder()
     file = f"environments/{environment}.yaml"
     try:
@@ -202,7 +202,7 @@ def _show(deployed: Deployed, *, command: str) -> None:
 
 
 def list_lines(deployed: Deployed) -> Iterable[str]:
-    """What left, in the order of its deletion, and what all of it costs."""
+    """Lines on the stacks that left, in the order of deletion, with the sum of their costs."""
     for each in deployed.left:
         yield f"{each.sentence}; {each.stack.status}"
         for resource in each.retained:

@@ -128,7 +128,7 @@ def show(report: PreflightReport, console: Console | None = None) -> None:
 
 
 def _by_advice(report: PreflightReport) -> dict[str, list[PreflightResult]]:
-    """What fails, is to be looked at, or is not known, by what to do: one action often fixes several."""
+    """Results that do not pass, by their advice: one action often fixes several."""
     found: dict[str, list[PreflightResult]] = {}
     for outcome in ("fails", "warns", "unknown"):
         for result in report.results:

@@ -102,7 +102,7 @@ class Steps:
         self._print(text)
 
     def _print(self, *parts: str | tuple[str, str]) -> None:
-        """One line; in a log it stays one, however long."""
+        """Print one line; in a log it is not wrapped."""
         self.console.print(Text.assemble(*parts), soft_wrap=not self.console.is_terminal)
 
 

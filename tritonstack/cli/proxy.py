@@ -64,7 +64,7 @@ def command(*, environment: str, port: int, concurrency: int, local: bool) -> No
 
 
 def _releases(client: Any, environment: str, session: Any) -> Sequence[ModelRelease]:
-    """What is served; empty where this caller may not list it. Raises InputError or ReleaseLookupError."""
+    """The served releases; empty where this principal may not list them. Raises InputError or ReleaseLookupError."""
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
     from tritonstack.proxy.errors import is_denied  # noqa: PLC0415
 

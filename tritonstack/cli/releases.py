@@ -273,7 +273,7 @@ def _record(session: Session, environment: str, model: str) -> Record:
 
 
 def _order(environment: str, deployed: DeployedSet) -> Order:
-    """What a build for the endpoint has to know. Raises :class:`InputError` where this checkout is another's."""
+    """The build order of the endpoint. Raises :class:`InputError` where this checkout is another's."""
     file = environment_file(environment)
     served = served_by(load_environment(file), project_folder() / "model_repos", file=file)
     for endpoint in served.environment.endpoints:

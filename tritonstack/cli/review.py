@@ -39,7 +39,7 @@ from tritonstack.review.views.wording import match_groups
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """What is compared."""
+    """The two sides that a review compares."""
 
     before: Snapshots  # at the base
     after: Snapshots  # now
@@ -47,7 +47,7 @@ class Sides:
 
 
 def base_of(named: str | Sequence[str], project: Path) -> tuple[BaseEntry, Snapshots]:
-    """What to compare with, and its environments: what was named, or the first of some defaults that the clone has.
+    """The base of the comparison, and its environments: the named one, or the first default that the clone has.
 
     Raises InputError where none of them can be compared with.
     """
@@ -95,7 +95,7 @@ def synthesised(project: Path, *, validation: bool = True, pipeline: bool = Fals
 
 
 def _pipeline(project: Path, before: Snapshots) -> Snapshots:
-    """What the pipeline adds now.
+    """The stacks that the pipeline adds.
 
     Validation takes most of a synthesis: where neither templates nor accepted findings changed, the findings are those
     before.

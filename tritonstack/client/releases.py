@@ -193,7 +193,7 @@ class ReleaseRecords:
         return found[0]
 
     def _as_before(self, model: str, found: Sequence[ModelRelease]) -> ModelRelease:
-        """Of several endpoints' releases that of the one which had the model before the others."""
+        """The release of the endpoint that had the model before other endpoints."""
         candidates = ", ".join(f"{release.endpoint}/{release.model}" for release in found)
         many = f"{model!r}, which {len(found)} endpoints of environment {self._environment!r} serve"
         with self._lock:

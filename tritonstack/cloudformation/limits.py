@@ -1,4 +1,4 @@
-"""What AWS refuses of a template for its size, as far as the template alone shows it.
+"""AWS's size limits of templates, as far as a template alone shows them.
 
 The limits, with their sources, are in ``data/limits.json``. Lengths of values that are known at deployment (references,
 ARNs) count as what the template has in their place, so a policy that is only just small enough may still be refused.
@@ -42,7 +42,7 @@ def _data() -> dict[str, Any]:
 
 
 def allowed(limit: str) -> int:
-    """How much of something AWS allows; ``limit``: a key of ``limits`` in the data."""
+    """AWS's limit; ``limit``: a key of ``limits`` in the data."""
     return int(_data()["limits"][limit]["allowed"])
 
 

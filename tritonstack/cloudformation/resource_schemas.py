@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 @functools.cache
 def schema_data() -> dict[str, Any]:
-    """What is kept of the schemas: ``source``, ``types`` (those of the local AWS, whole) and ``others``.
+    """The stored parts of the schemas: ``source``, ``types`` (whole, of the local AWS) and ``others``.
 
     The local AWS and reviews read the same file: what one of them replaces, the other expects to be replaced.
     """

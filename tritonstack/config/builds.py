@@ -79,7 +79,7 @@ class HubSettings(SettingsModel):
 
 
 class BuildSettings(SettingsModel):
-    """How the models of an environment are made."""
+    """Settings of an environment's builds."""
 
     size: Literal["full", "tiny"] = Field(
         default="full", description="full, or tiny: the same architectures with few layers, for tests."

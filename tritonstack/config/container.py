@@ -172,7 +172,7 @@ _UNSAFE = re.compile(r"[\s'\"\\*?\[\]]")
 
 
 def check_arguments(*, endpoint: EndpointSettings, location: Location) -> Iterator[Problem]:
-    """What is wrong with ``additional_args``; ``location`` is that of ``container``."""
+    """Check ``additional_args``; ``location`` is that of ``container``."""
     for index, argument in enumerate(endpoint.container.additional_args):
         wrong = _wrong(argument, release=endpoint.release)
         if wrong is not None:
@@ -230,7 +230,7 @@ def _flag_owners() -> dict[str, str | None]:
 def check_container(
     *, endpoint: EndpointSettings, instance: InstanceType | None, location: Location
 ) -> Iterator[Problem]:
-    """What is wrong with the container's settings; ``location`` is the endpoint's."""
+    """Check the container's settings; ``location`` is the endpoint's."""
     place = (*location, "container")
     yield from _check_variables(endpoint=endpoint, location=place)
     yield from _check_further_variables(endpoint=endpoint, location=place)

@@ -64,7 +64,7 @@ class Timeouts(SettingsModel):
 
 
 class LocalSettings(SettingsModel):
-    """What only the local runtime reads."""
+    """Settings that only the local runtime reads."""
 
     max_loaded_models: int | None = Field(
         default=None,
@@ -300,7 +300,7 @@ def check_endpoint(*, endpoint: EndpointSettings, location: Location, site: Site
 
 
 def _check_fleet(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:
-    """What a production variant may have of its own; ``endpoint``: the settings that hold for it."""
+    """Check the settings that a production variant may have of its own; ``endpoint``: the settings that hold for it."""
     yield from check_rollout(endpoint=endpoint, location=location)
     yield from check_scaling(endpoint=endpoint, location=location, site=site)
     yield from _check_instance_type(endpoint=endpoint, location=location, site=site)

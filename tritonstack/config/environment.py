@@ -209,7 +209,7 @@ def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> boo
 
 
 def check_site(settings: Environment, *, stem: str) -> Iterator[Problem]:
-    """What is wrong with an environment's own fields; ``stem`` is its file's name without the suffix."""
+    """Check an environment's own fields; ``stem`` is its file's name without the suffix."""
     name, region = settings.environment, settings.region
     if name != stem:
         yield Problem(

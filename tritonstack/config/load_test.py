@@ -114,7 +114,7 @@ class BenchBuildSettings(SettingsModel):
 
 
 class GateSettings(SettingsModel):
-    """What a load test's figures must not exceed; ``tritonstack capacity bench --gate`` fails where they do."""
+    """Limits of a load test's figures; ``tritonstack capacity bench --gate`` fails where they do."""
 
     p95_ms: float | None = Field(
         default=None, gt=0, description="95th percentile of the latency, milliseconds; null: any."

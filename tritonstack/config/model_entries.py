@@ -30,7 +30,7 @@ class ModelEntries:
 
     @property
     def by_hand(self) -> str:
-        """What a person writes into the file."""
+        """Lines to write into the file by hand."""
         where = "at the end of `models:`" if self.variant is None else f"as {self.variant} of two `variants:`"
         return f"{', '.join(self.added)} {where} of endpoint {self.endpoint}"
 

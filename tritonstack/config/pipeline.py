@@ -204,7 +204,7 @@ def deployed_by_pipeline(path: Path) -> frozenset[str]:
 
 
 def _checks(pipeline: Pipeline, environments: Path) -> Iterator[Problem]:
-    """What is wrong with the file itself."""
+    """Check the file by itself."""
     yield from unknown(
         pipeline.region, load_catalogue().regions, location=("region",), kind="a region of the catalogue"
     )
@@ -218,7 +218,7 @@ def _checks(pipeline: Pipeline, environments: Path) -> Iterator[Problem]:
 
 
 def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Problem]:
-    """What only holds between the file and the environments."""
+    """Check the file against the environments."""
     order = {stage.environment: index for index, stage in enumerate(pipeline.stages)}
     for stage in stages:
         index = order[stage.settings.environment]

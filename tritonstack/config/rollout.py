@@ -138,7 +138,7 @@ NAMES = {"canary": "canary", "linear": "step", "rolling": "batch"}
 
 
 def check_rollout(*, endpoint: EndpointSettings, location: Location) -> Iterator[Problem]:
-    """What is wrong with an endpoint's ``rollout``; ``location`` is the endpoint's."""
+    """Check an endpoint's ``rollout``; ``location`` is the endpoint's."""
     rollout = endpoint.rollout
     if rollout is None:
         return

@@ -122,7 +122,7 @@ class Scaling(SettingsModel):
 
 
 def check_scaling(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:
-    """What is wrong with an endpoint's ``scaling``; ``location`` is the endpoint's."""
+    """Check an endpoint's ``scaling``; ``location`` is the endpoint's."""
     scaling = endpoint.scaling
     if scaling is None:
         return
@@ -149,7 +149,7 @@ def check_scaling(*, endpoint: EndpointSettings, location: Location, site: Site)
 
 
 def limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> Iterator[Problem]:
-    """What is wrong with a ``scaling`` whatever endpoint it is of; ``location`` is its own."""
+    """Check a ``scaling`` without its endpoint; ``location`` is its own."""
     if scaling.maximum < scaling.minimum:
         yield Problem(
             location=(*location, "maximum"),

@@ -50,7 +50,7 @@ def check_image_build(*, image: ImageBuild, location: Location, project: Path) -
 
 
 def check_release(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:
-    """What is wrong with the release, its image and the host AMI."""
+    """Check the release, its image and the host AMI."""
     catalogue, name, region = load_catalogue(), endpoint.release, site.region
     release = catalogue.release(name)
     own = endpoint.image if isinstance(endpoint.image, str) else None  # one that is built is built on AWS's

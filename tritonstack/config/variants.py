@@ -57,7 +57,7 @@ class VariantSettings(SettingsModel):
 
 
 def check_variants(*, endpoint: EndpointSettings, location: Location) -> Iterator[Problem]:
-    """What is wrong with an endpoint's ``variants``, besides the settings that each may have of its own."""
+    """Check an endpoint's ``variants``, without the settings that each may have of its own."""
     variants, place = endpoint.variants, (*location, "variants")
     if not variants:
         return

@@ -25,7 +25,7 @@ SHOWN_REASONS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Deletion:
-    """What is deleted, and what stays for now."""
+    """Stacks to delete, and those that are kept, with reasons."""
 
     stacks: tuple[LeftStack, ...]  # in order
     kept: tuple[tuple[LeftStack, str], ...] = ()  # those that left and cannot be deleted now, with the reason
@@ -77,7 +77,7 @@ def _why_archives_kept(left: LeftStack, staying: Sequence[DeployedStack], *, arc
 
 
 class Shown(Protocol):
-    """One step that a person watches."""
+    """One step with progress."""
 
     def say(self, text: str) -> None:
         """Show what the step is at."""
@@ -215,7 +215,7 @@ class Deleter:
 
 
 def _summary(failed: Iterable[str], *, done: Sequence[str], later: Sequence[str]) -> Iterator[str]:
-    """What was deleted, what was not, and what was not begun."""
+    """Summary of a deletion: deleted, failed and not started stacks."""
     yield from failed
     if done:
         yield f"  deleted: {', '.join(done)}"
@@ -225,6 +225,6 @@ def _summary(failed: Iterable[str], *, done: Sequence[str], later: Sequence[str]
 
 
 def goes_on(running: Iterable[str], *, what: str) -> str:
-    """What CloudFormation goes on with after Ctrl-C; empty where nothing runs. ``what``: "deletes", "updates"."""
+    """Message on what continues after Ctrl-C; empty where nothing runs. ``what``: "deletes", "updates"."""
     names = ", ".join(running)
     return f"CloudFormation {what} {names} to the end, without this command; give it again to follow" if names else ""

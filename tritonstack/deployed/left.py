@@ -93,7 +93,7 @@ class LeftEntry(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
-    """What is deployed in one region, and what of an environment left its file there."""
+    """Deployed stacks of one region, and those that left the environment's file."""
 
     environment: str  # its name
     stacks: tuple[DeployedStack, ...]  # every stack of the account, whatever it is of
@@ -106,7 +106,7 @@ class Deployed:
 
 
 def deployed_and_left(calls: ReadOnlyCalls, settings: Environment, *, project: Path) -> Deployed:
-    """What of an environment left its file, in the file's region.
+    """The stacks that left an environment's file, in the file's region.
 
     Raises:
         NotKnownError: AWS refuses to list stacks, or does not respond. What it refuses of a single stack is an unknown
@@ -238,7 +238,7 @@ def _resources(
 
 
 def lines_of(deployed: Deployed, *, command: str) -> Iterator[str]:
-    """What a command prints of stacks that left: one line each, the sum, and what to do.
+    """Lines on stacks that left: one line each, the sum, and what to do.
 
     ``command``: the one that lists and deletes them, in full.
     """
@@ -248,5 +248,5 @@ def lines_of(deployed: Deployed, *, command: str) -> Iterator[str]:
 
 
 def unknown_prices(left: Iterable[LeftStack]) -> tuple[str, ...]:
-    """What of the costs is unknown, each once."""
+    """The unknown prices, each once."""
     return tuple(dict.fromkeys(name for each in left for name in sorted(each.cost.unknown)))

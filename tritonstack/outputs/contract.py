@@ -194,7 +194,7 @@ class Network(_StackEntry, NetworkFields):
 
 
 class Builds(_StackEntry, BuildsFields):
-    """What a deployment builds with."""
+    """The builds stack."""
 
 
 class Observability(_StackEntry, WatchFields):

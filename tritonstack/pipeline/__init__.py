@@ -1,1 +1,1 @@
-"""What a pipeline's stacks, commands and tests share, without the CDK: names, commands, bootstrap."""
+"""Names, commands and bootstrap of the pipeline, without the CDK."""

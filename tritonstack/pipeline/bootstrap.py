@@ -1,4 +1,4 @@
-"""What each account needs before a pipeline deploys into it: the CDK's bootstrap, trusting the pipeline's account.
+"""Requirements of each account that a pipeline deploys into: the CDK's bootstrap, trusting the pipeline's account.
 
 The bootstrap makes the roles that a deployment goes through. Principals that may use its deploy role may do, through
 CloudFormation, what its execution role may: by default everything (CDK guide: "Customize CDK bootstrapping",
@@ -85,7 +85,7 @@ def accounts_of(pipeline: LoadedPipeline) -> list[Account]:
 
 
 def environment_policy(environment: Environment, names: PipelineNames) -> Policy:
-    """What CloudFormation may do for the stacks of an environment: by service, and roles by their names."""
+    """Policy of CloudFormation for the stacks of an environment: by service, and roles by their names."""
     parts, more = ["always"], []
     if environment.builds.on_deploy is not False:
         parts.append("builds")

@@ -69,7 +69,7 @@ def _permissions(item: CheckedItem, subject: Subject, endpoint: EndpointSettings
 
 
 def needed_statements(subject: Subject, endpoint: EndpointSettings) -> Iterator[Statement]:
-    """What the role of an endpoint needs, with the names of what is deployed.
+    """Statements that an endpoint's role needs, with the names of deployed resources.
 
     Raises NotKnownError where the stack that holds a name is not deployed yet, or AWS does not respond.
     """

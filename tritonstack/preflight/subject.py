@@ -28,7 +28,7 @@ class _PreflightModel(BaseModel):
 
 
 class PreflightResult(_PreflightModel):
-    """One thing that was looked at."""
+    """Result of one check of one item."""
 
     check: str = Field(description="The check's name.")
     subject: str = Field(description="What was looked at.")
@@ -135,7 +135,7 @@ class Quota:
         return f"{self.value:g} ({'default of ' if self.is_default else ''}{self.code} «{self.name}»)"
 
     def how_to_raise(self, *, region: str, wanted: int) -> str:
-        """What to do to have ``wanted``."""
+        """How to raise the quota to ``wanted``."""
         if not self.adjustable:
             return "It is not adjustable: use another type, or fewer instances."
         line = (
@@ -277,7 +277,7 @@ class AccountFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What every check is given."""
+    """Input of every check."""
 
     served: Served  # the environment, matched with its archives
     calls: ReadOnlyCalls  # read-only calls to the account

@@ -1,4 +1,4 @@
-"""How archives get into the bucket before they are served: the orders of endpoints, and what carries them out.
+"""Builds archives into the bucket before they are served: the orders of endpoints, and their execution.
 
 The way of an archive with an engine, a file a station:
 

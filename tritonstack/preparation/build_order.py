@@ -54,7 +54,7 @@ class JobNetwork(_BuildSetModel):
 
 
 class Order(_BuildSetModel):
-    """What one endpoint needs."""
+    """The archives that one endpoint needs, and how they are built."""
 
     schema_: Literal[1] = Field(alias="schema")  # of the document
     environment: _Name  # its name

@@ -1,4 +1,4 @@
-"""What a deployment builds: the orders of its endpoints, the builders of engines, Python environments and weights."""
+"""Builds of a deployment: the orders of its endpoints, the builders of engines, Python environments and weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_BACKEND = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow"}
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedBuilds:
-    """What a deployment builds."""
+    """Builds of a deployment."""
 
     build_sets: Mapping[str, str]  # endpoint → the document of all that it serves
     builders: tuple[Builder, ...]  # of engines, by platform and image; empty where no archive needs one
@@ -31,7 +31,7 @@ class DeployedBuilds:
 
 
 def deployed_builds(served: Served, models: Path) -> DeployedBuilds:
-    """What a deployment of a matched environment builds. ``models``: the folder of the model folders.
+    """Builds of a deployment of a matched environment. ``models``: the folder of the model folders.
 
     Reads files alone.
     """

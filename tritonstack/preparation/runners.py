@@ -166,7 +166,7 @@ class CodeBuildJob:
         return log_tail(logs, group=group, stream=stream) if group and stream else ()
 
     def reason(self, state: JobState) -> str:
-        """Its status, and the messages of the phase that did not succeed."""
+        """Status, and the messages of the failed phase."""
         ended = f"CodeBuild build {self.identity} ended as {state.at}"
         for phase in state.described.get("phases", ()):
             if phase.get("phaseStatus") not in (None, "SUCCEEDED"):

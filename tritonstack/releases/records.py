@@ -162,7 +162,7 @@ class DeployedSet:
 
 
 def deployed_set(session: Session, *, environment: str, endpoint: str) -> DeployedSet | None:
-    """What is deployed of an endpoint, or None where it has no stack, or one that serves nothing.
+    """The deployed release set of an endpoint; None without a stack, or with one that serves nothing.
 
     A release set that is gone from the bootstrap bucket is no error here: what else the stack has is enough for most.
     Raises :class:`WorkFailedError` where AWS refuses, or the stack is none of ours.

@@ -1,4 +1,4 @@
-"""What the models of an environment are and were, matched with the deployed release sets and the bucket."""
+"""Current and earlier releases of an environment's models, matched with the deployed release sets and the bucket."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def endpoint_report(
     archives: frozenset[ArchiveName],
     skipped: Mapping[str, str],
 ) -> EndpointReleases:
-    """What one endpoint's models are and were.
+    """Current and earlier releases of one endpoint's models.
 
     ``records``: of every model that is recorded or deployed. ``archives``: what is under the deployed platform.
     ``skipped``: model → why the proof of its current release was skipped.

@@ -34,7 +34,7 @@ _DIGEST = re.compile(DIGEST_PATTERN)
 
 
 def require_movable(record: Record, deployed: DeployedSet | None, *, environment: str) -> DeployedSet:
-    """What is deployed of a record's endpoint.
+    """The deployed release set of a record's endpoint.
 
     Raises:
         InputError: there is no such endpoint, or it has one model, which its Model names and not the record.

@@ -91,7 +91,7 @@ class VerifiedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedEndpoint:
-    """What one endpoint runs, and its models' responses."""
+    """State of one endpoint, and its models' responses."""
 
     endpoint: str  # its name in the environment
     config: str = ""  # the EndpointConfig that it runs; empty where that is not known
@@ -224,7 +224,7 @@ class Verifier:
         return found
 
     def _problem(self, found: Mapping[str, Any], deployed: DeployedSet) -> str:
-        """What is wrong with an endpoint as it was described, and what to do; empty where nothing is."""
+        """Problem of an endpoint as described, with the remedy; empty for none."""
         endpoint = deployed.endpoint
         part = stack_path(environment=self.environment, part=serving_part(endpoint))
         anew = f"  do: cdk destroy '{part}', then cdk deploy '{part}'; archives stay in the bucket"
@@ -252,7 +252,7 @@ class Verifier:
         return "" if deployed.in_progress else "\n".join(self._stuck(found, deployed))
 
     def _stuck(self, found: Mapping[str, Any], deployed: DeployedSet) -> Iterator[str]:
-        """What a failed rollback leaves: a stack that takes no deployment, and variants that are not scaled."""
+        """Remains of a failed rollback: a stack that takes no deployment, and variants without scaling."""
         if deployed.status == "UPDATE_ROLLBACK_FAILED":
             yield (
                 f"it serves, and its stack {deployed.stack} is UPDATE_ROLLBACK_FAILED, which takes no deployment\n"

@@ -1,1 +1,1 @@
-"""What a change means: synthesised templates against the snapshots that are committed, without AWS and without CDK."""
+"""Effects of a change: synthesised templates against the committed snapshots, without AWS and without CDK."""

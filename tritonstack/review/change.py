@@ -1,4 +1,4 @@
-"""What a review reports about a change: the vocabulary that every part of a report shares."""
+"""Vocabulary of a review's report, shared by all its parts."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tritonstack.review.traffic import traffic_changes
 
 
 def compare(before: Snapshots, after: Snapshots) -> tuple[EnvironmentChange, ...]:
-    """What deploying ``after`` would do where ``before`` is deployed; every environment of either, by name."""
+    """Effects of deploying ``after`` over ``before``; every environment of either, by name."""
     old, new = before.environments, after.environments
     return tuple(_environment(name, old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys()))
 

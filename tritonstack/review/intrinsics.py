@@ -182,7 +182,7 @@ def physical_name(resource: Resource) -> str | None:
 
 @dataclass(frozen=True)
 class Names:
-    """What a person calls the resources of an environment, in place of their logical ids.
+    """Readable names of an environment's resources, in place of their logical ids.
 
     ``known``: stack → logical id → the name that the template gives the resource, else its construct's path; of a
     parameter that is read from SSM, ``ssm:`` and the SSM parameter's name.

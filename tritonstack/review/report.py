@@ -44,7 +44,7 @@ from tritonstack.review.verdict import effect_of_setting, verdict
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known besides the templates; callables take the environment's name."""
+    """Facts besides the templates; callables take the environment's name."""
 
     prices: Callable[[str], Prices] = lambda _environment: Prices()  # at the base and now
     earlier: Callable[[str], EarlierReleases] = lambda _environment: lambda *_: None  # releases before

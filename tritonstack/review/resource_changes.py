@@ -289,7 +289,7 @@ def _replaces(rules: ReplacementRules | None, change: PropertyChange) -> Replace
 
 
 def _moved(before: StackSnapshot, after: StackSnapshot, values: Mapping[str, Certainty]) -> _Moved:
-    """What has another value though its name is the same: parameters, assets and documents."""
+    """Parameters, assets and documents of the same name and another value."""
     moved: _Moved = {}
     old, new = before.template.get("Parameters", {}), after.template.get("Parameters", {})
     for name, parameter in new.items():

@@ -122,7 +122,7 @@ AT_ONCE = 2
 def effects_of(
     settings: Iterable[Setting], *, now: EnvironmentSnapshot, project: Path, known: Known
 ) -> tuple[SettingEntry, ...]:
-    """What each of an environment's changed settings does, by a synthesis without it.
+    """Effect of each changed setting of an environment, by a synthesis without it.
 
     Unknown where there are many of them, and where the app does not read its settings from the folder that
     ``-c environments-folder`` names.
@@ -161,7 +161,7 @@ class _Trials:
         return entry_of(setting)
 
     def phrases(self, changes: Sequence[Setting]) -> tuple[PhraseEntry, ...] | None:
-        """What some of the changes do; None where the environment is not valid without them."""
+        """Effects of some of the changes; None where the environment is invalid without them."""
         key = frozenset(each.path for each in changes)
         if key not in self._made:
             self._made[key] = self._phrases(changes)

@@ -101,7 +101,7 @@ class TarMember:
 
 @dataclass(kw_only=True)
 class _Extended:
-    """What the extended headers before a member state about it."""
+    """Facts of the extended headers before a member."""
 
     fields: dict[str, str] = field(default_factory=dict)  # ``path``, ``linkpath``, ``size``
     bytes: int = 0  # that these headers have

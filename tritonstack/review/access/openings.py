@@ -30,7 +30,7 @@ class OpeningKind(StrEnum):
 def opening_changes(
     before: EnvironmentSnapshot, after: EnvironmentSnapshot, *, permissions: Iterable[PermissionChange]
 ) -> tuple[OpeningEntry, ...]:
-    """What an environment opens or closes. Sorted.
+    """Openings that change in an environment. Sorted.
 
     Rules of security groups are compared by the traffic that they allow, wherever they are. What closes (encryption,
     a VPC, network isolation, a public access block) is reported where its resource is on both sides. ``permissions``:
@@ -369,7 +369,7 @@ class _StackFacts:
                 yield self._fact(resource, f"no {flag}", words, counts=Counts.WITHOUT_OWNER)
 
     def _key(self, resource: Resource, path: str) -> str | None:
-        """What encrypts the data; None for AWS's own keys, which encrypt anyway."""
+        """The KMS key of the data; None for AWS's own keys."""
         value: Json = resource.properties
         for part in path.split("."):
             value = value.get(part) if isinstance(value, dict) else None

@@ -57,7 +57,7 @@ class PermissionChange(PermissionEntry):
 
 
 def permission_changes(before: EnvironmentSnapshot, after: EnvironmentSnapshot) -> tuple[PermissionChange, ...]:
-    """What an environment's identities may do, and what may be done with its resources, where that changes. Sorted.
+    """Changed permissions of an environment's identities and on its resources. Sorted.
 
     A grant that one other grant covers, through wildcards or weaker conditions, is no change; nor is one that moved to
     another statement or policy of its subject. A role under another logical id is the same subject where nothing else
@@ -274,7 +274,7 @@ class Group:
 
 
 def grouped(grants: Iterable[Grant], *, by_conditions: bool = True) -> tuple[Group, ...]:
-    """As few statements as merging by action, then by resource, then by principal gives; sorted.
+    """Statements merged by action, then by resource, then by principal; sorted.
 
     ``by_conditions``: whether grants with other conditions stay apart.
     """

@@ -110,7 +110,7 @@ def least(grants: Iterable[Grant]) -> tuple[Grant, ...]:
 
 
 class SubjectKind(StrEnum):
-    """What a policy is to its subject."""
+    """Relation of a policy to its subject."""
 
     IDENTITY = "identity"
     """What a role, user or group may do."""
@@ -153,7 +153,7 @@ class Subject:
 
     @property
     def kind(self) -> SubjectKind:
-        """What the policies are to it."""
+        """Relation of the policies to the subject."""
         return self.key[2]
 
 

@@ -143,7 +143,7 @@ def _settings(environment: EnvironmentEntry) -> Iterator[str]:
 
 
 def _resources(environment: EnvironmentEntry) -> Iterator[Block]:
-    """What can hurt by name; every property folded."""
+    """Resources with risky effects by name; every property folded."""
     groups = wording.resource_groups(environment)
     if not groups:
         return

@@ -184,7 +184,7 @@ def _traffic(environment: EnvironmentEntry) -> Section:
 
 
 def _permissions(environment: EnvironmentEntry) -> Section:
-    """What widens by a wildcard without a reason first; what narrows, and the reasons of wildcards, are folded."""
+    """Widening by a wildcard without a reason first; narrowing, and reasons of wildcards, are folded."""
     order = {"wider": 1, "other": 2}
     wider = [each for each in environment.permissions if each.kind in order]
     wider.sort(key=lambda each: 0 if each.unreasoned else order[each.kind])
