@@ -148,7 +148,7 @@ class Quota:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariantInstances:
+class RunningInstances:
     """Instances of a production variant."""
 
     owner: str  # the endpoint's name
@@ -249,23 +249,23 @@ class AccountFacts:
         found: Deployed = self._once("stacks", lambda: deployed_and_left(self._calls, settings, project=project))
         return found
 
-    def endpoint_instances(self) -> tuple[VariantInstances, ...]:
+    def endpoint_instances(self) -> tuple[RunningInstances, ...]:
         """Instances of every endpoint of the account in the region; several are described at once."""
 
-        def read() -> tuple[VariantInstances, ...]:
+        def read() -> tuple[RunningInstances, ...]:
             rows = self._calls.pages("sagemaker", "list_endpoints", "Endpoints")
             with ThreadPoolExecutor(_DESCRIBED_AT_ONCE) as pool:
                 described = pool.map(self._instances_of, [row["EndpointName"] for row in rows])
                 return tuple(each for found in described for each in found)
 
-        instances: tuple[VariantInstances, ...] = self._once("instances", read)
+        instances: tuple[RunningInstances, ...] = self._once("instances", read)
         return instances
 
-    def _instances_of(self, name: str) -> tuple[VariantInstances, ...]:
+    def _instances_of(self, name: str) -> tuple[RunningInstances, ...]:
         endpoint, variants = endpoint_and_variants(self._calls, name)
         types = {row["VariantName"]: row.get("InstanceType") for row in variants}
         return tuple(
-            VariantInstances(
+            RunningInstances(
                 owner=name,
                 instance_type=types[row["VariantName"]],
                 instances=max(row.get("CurrentInstanceCount") or 0, row.get("DesiredInstanceCount") or 0),
