@@ -14,6 +14,9 @@ from tritonstack.paths import REPOSITORY
 
 FILE = re.compile(r"(?<![\w/.:…>$*{-])((?:[\w.-]+/)+[\w.-]+\.(?:py|md|yaml|json|svg))\b(?![*<{/])")
 MODULE = re.compile(r"\b(?:tritonstack(?:_local|_capacity)?|constructs_lib|stacks)(?:\.\w+)+\b")
+IMPORT = re.compile(
+    r"^ *from ((?:tritonstack(?:_local|_capacity)?|constructs_lib|stacks)(?:\.\w+)*) import (\w[\w, ]*)", re.MULTILINE
+)
 ELSEWHERE = {
     "docs/ExternalData.md",  # onnx
     "docs/field_presence.md",  # protobuf
@@ -69,4 +72,20 @@ def test_files_and_modules_named_in_comments_and_docstrings_exist() -> None:
             files = set(FILE.findall(text)) - ends - ELSEWHERE
             modules = {each for each in MODULE.findall(text) if each != ENTRY_POINTS and not is_there(each)}
             lost += [f"{name}:{line}: {each}" for each in sorted(files | modules)]
+    assert not lost, "\n".join(lost)
+
+
+def test_names_that_programs_inside_tests_import_exist() -> None:
+    """Programs in texts, which tests start in other environments: no linter and no import of the test reads them."""
+    lost, found = [], 0
+    for name in listed("tests/*.py"):
+        for node in ast.walk(ast.parse((REPOSITORY / name).read_text())):
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+                continue
+            for module, names in IMPORT.findall(node.value):
+                for each in names.split(","):
+                    found += 1
+                    dotted = f"{module}.{each.partition(' as ')[0].strip()}"
+                    lost += [] if is_there(dotted) else [f"{name}:{node.lineno}: {dotted}"]
+    assert found > 20
     assert not lost, "\n".join(lost)

@@ -219,7 +219,7 @@ import pathlib, sys
 from tests.preparation.tiny_engine import PROVEN
 from tritonstack.cli.root import main
 from tritonstack.preparation import export_step
-from tritonstack.models import staging
+from tritonstack.archives import staging
 staging.prove_sample = lambda *_, **__: PROVEN
 export_step.STEP = pathlib.Path(sys.argv.pop(1)).rename(pathlib.Path(sys.argv[0]).with_name("engine_step.py"))
 main()

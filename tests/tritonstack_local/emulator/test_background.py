@@ -38,13 +38,13 @@ BAKING = """
 import threading
 from types import SimpleNamespace
 from tritonstack_local.emulator.sagemaker import endpoints as module
-from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, Guardrails, Step
+from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, Guardrails, ShiftStep
 
 def record(name, alarm):
     made = EndpointRecord(
         name=name, arn=f"arn:aws:sagemaker:us-east-1:123456789012:endpoint/{name}", request={}, config_name="old"
     )
-    steps = (Step(instances=1, wait_seconds=0.0),)
+    steps = (ShiftStep(instances=1, wait_seconds=0.0),)
     made.begin(
         Deployment(
             config_name="new", variants=(), deployment_config=None,
