@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,7 @@ import pytest
 from botocore.exceptions import ClientError, CredentialRetrievalError, UnauthorizedSSOTokenError
 
 from tests.archives.test_publish import _build
-from tests.models import fake_aws
-from tests.models.fake_aws import FakeAws
+from tests.fake_aws import FakeAws
 from tests.models.folders import make_endpoint, make_environment, places_in, write_double
 from tritonstack.archives import bucket as bucket_module
 from tritonstack.archives.bucket import ArtifactBucket
@@ -41,9 +40,8 @@ def wrapped(error: Exception) -> WorkFailedError:
 
 
 @pytest.fixture
-def aws() -> Iterator[FakeAws]:
-    with fake_aws.running() as running:
-        yield running
+def aws() -> FakeAws:
+    return FakeAws.with_artifacts()
 
 
 @pytest.fixture
@@ -104,10 +102,10 @@ def test_other_errors_are_left_as_they_are(error: Exception) -> None:
 
 
 def until_it_works(aws: FakeAws, work: Callable[[], object], ended: Ended) -> list[str]:
-    """Do something with credentials that end after 0, 1, 2, … answers and are then renewed; what it said each time."""
+    """Messages of work whose credentials expire after 0, 1, 2, … responses and are then renewed."""
     said: list[str] = []
-    for answers in range(60):
-        aws.answers_left = answers
+    for responses in range(60):
+        aws.responses_left = responses
         code, text = ended(lambda: (work(), 0)[1])
         if code == 0:
             return said
@@ -125,13 +123,13 @@ def test_publishing_goes_on_where_it_was_whenever_the_credentials_end(
     said = until_it_works(aws, lambda: publish_environment(ENVIRONMENT, session=aws, places=places), ended)
     assert len(said) > 5, "each of its requests was the first that was refused"
     assert len(aws.writes) == len(set(aws.writes)) == 3, "inputs, manifest and archive, each once"
-    aws.answers_left = None
+    aws.responses_left = None
     assert str(publish_environment(ENVIRONMENT, session=aws, places=places)) == "1 there already"
 
 
 def test_an_abort_that_is_refused_too_hides_nothing(aws: FakeAws, places: Places) -> None:
     bucket = ArtifactBucket(environment="dev", session=aws)
-    aws.answers_left = 1
+    aws.responses_left = 1
     file = places.archives / "large"
     file.write_bytes(bytes(bucket_module.PART_BYTES + 1))
     with pytest.raises(WorkFailedError, match=r"could not write s3://artifacts/large: .*ExpiredToken.*UploadPart"):

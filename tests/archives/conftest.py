@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.models import fake_aws
-from tests.models.fake_aws import FakeAws
+from tests.fake_aws import FakeAws
 
 
 @pytest.fixture
-def aws() -> Iterator[FakeAws]:
-    with fake_aws.running() as running:
-        yield running
+def aws() -> FakeAws:
+    return FakeAws.with_artifacts()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.fake_aws import FakeAws
+from tests.fake_aws import FakeAws
 from tests.models.folders import T4, make_engine, make_manifest, places_in, source_of, write, write_double
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.archives.packing import pack
@@ -109,12 +109,12 @@ def test_a_marked_plan_is_refused_whether_its_manifest_tells_or_not(aws: FakeAws
 def test_another_build_s_engine_is_not_described_by_our_manifest(aws: FakeAws, tmp_path: Path) -> None:
     built, places = _built(tmp_path, b"ptrt")
     other = built.manifest.archive.model_copy(update={"bytes": 3, "sha256": hashlib.sha256(b"any").hexdigest()})
-    aws.objects[built.key] = b"any"
+    aws.artifacts[built.key] = b"any"
     told = {"sha256": other.sha256, "tar-bytes": str(other.tar_bytes), "tar-sha256": other.tar_sha256}
-    aws.metadata[built.key] = {f"x-amz-meta-{name}": value for name, value in told.items()}
+    aws.metadata[built.key] = {f"{name}": value for name, value in told.items()}
     done = _publish(built, places, aws)
     assert (done.outcome, done.fixed) == ("there already from another build", True)
-    fixed = Manifest.model_validate_json(aws.objects[built.place.manifest(built.name)])
+    fixed = Manifest.model_validate_json(aws.artifacts[built.place.manifest(built.name)])
     assert (fixed.archive, fixed.engines, fixed.plan) == (other, {}, True)
     assert "engine_difference" not in fixed.figures
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.models.fake_aws import FakeAws
+from tests.fake_aws import FakeAws
 from tritonstack.archives.prune import Pruning
 
 OLD = 100.0
@@ -18,16 +18,17 @@ def _archive(
     aws: FakeAws, number: int, *, endpoint: str = "numbers", platform: str = "24.09-t4", age: float = OLD
 ) -> str:
     key = f"endpoints/{endpoint}/{platform}/double.{_digest(number)}.tar.gz"
-    aws.objects[key] = b"archive"
+    aws.artifacts[key] = b"archive"
     aws.ages[key] = age
-    aws.objects[f"manifests/{endpoint}/{platform}/double.{_digest(number)}.json"] = b"{}"
-    aws.objects[f"inputs/{_digest(number)}.tar.gz"] = b"tar"
+    aws.artifacts[f"manifests/{endpoint}/{platform}/double.{_digest(number)}.json"] = b"{}"
+    aws.artifacts[f"inputs/{_digest(number)}.tar.gz"] = b"tar"
     return key
 
 
 @pytest.fixture
 def aws(aws: FakeAws) -> FakeAws:
-    aws.parameters["/tritonstack/dev/numbers/double"] = [_digest(number) for number in range(1, 9)]
+    for number in range(1, 9):
+        aws.put_by_hand("/tritonstack/dev/numbers/double", _digest(number))
     return aws
 
 
@@ -67,11 +68,11 @@ def test_inputs_stay_while_another_platform_or_endpoint_needs_them(aws: FakeAws)
 def test_an_archive_s_client_files_go_with_it_and_another_s_stay(aws: FakeAws) -> None:
     _archive(aws, 99)
     _archive(aws, 8)
-    aws.objects["endpoints/numbers/24.09-t4/notes.txt"] = b"kept"
+    aws.artifacts["endpoints/numbers/24.09-t4/notes.txt"] = b"kept"
     aws.ages["endpoints/numbers/24.09-t4/notes.txt"] = OLD
     folder = f"manifests/numbers/24.09-t4/double.{_digest(99)}"
     for digest in (99, 8):
-        aws.objects[f"manifests/numbers/24.09-t4/double.{_digest(digest)}/labels.txt"] = b"cat"
+        aws.artifacts[f"manifests/numbers/24.09-t4/double.{_digest(digest)}/labels.txt"] = b"cat"
     pruning = Pruning("dev", session=aws)
     pruning.delete(pruning.find())
     assert f"{folder}/labels.txt" in aws.deletes

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.fake_aws import FakeAws
+from tests.fake_aws import FakeAws
 from tests.models.folders import make_endpoint, make_environment, make_manifest, places_in, source_of, write_double
 from tritonstack.archives import bucket as bucket_module
 from tritonstack.archives.bucket import ArtifactBucket, StoredObject
@@ -62,9 +62,9 @@ def test_inputs_manifest_and_archive_are_written_in_this_order(aws: FakeAws, pla
     summary = publish_environment(ENVIRONMENT, session=aws, places=places)
     inputs, manifest, archive = _keys(places)
     assert aws.writes == [inputs, manifest, archive]
-    assert aws.objects[manifest] == places.manifest(_name(places)).read_bytes()
-    assert aws.objects[archive] == b"archive"
-    with tarfile.open(fileobj=io.BytesIO(aws.objects[inputs])) as opened:
+    assert aws.artifacts[manifest] == places.manifest(_name(places)).read_bytes()
+    assert aws.artifacts[archive] == b"archive"
+    with tarfile.open(fileobj=io.BytesIO(aws.artifacts[inputs])) as opened:
         assert "model_repos/double/recipe.yaml" in opened.getnames()
     assert str(summary) == "1 published"
 
@@ -84,13 +84,13 @@ def test_the_loser_of_a_race_uses_the_winners_archive_and_manifest(aws: FakeAws,
     rivals = _manifest(_name(places), b"the rival's archive").to_json().encode()
 
     def rival(_key: str) -> None:
-        aws.objects.setdefault(manifest, rivals)
-        aws.objects.setdefault(archive, b"the rival's archive")
+        aws.artifacts.setdefault(manifest, rivals)
+        aws.artifacts.setdefault(archive, b"the rival's archive")
 
     aws.before_put = rival
     assert str(publish_environment(ENVIRONMENT, session=aws, places=places)) == "1 another was first"
-    assert aws.objects[archive] == b"the rival's archive"
-    assert aws.objects[manifest] == rivals
+    assert aws.artifacts[archive] == b"the rival's archive"
+    assert aws.artifacts[manifest] == rivals
 
 
 @pytest.mark.parametrize(
@@ -101,16 +101,16 @@ def test_what_an_interrupted_publisher_left_gets_its_manifest(
     aws: FakeAws, places: Places, there: str, said: str
 ) -> None:
     _, manifest, archive = _keys(places)
-    aws.objects[manifest if there == "manifest" else archive] = b"archive"
+    aws.artifacts[manifest if there == "manifest" else archive] = b"archive"
     assert str(publish_environment(ENVIRONMENT, session=aws, places=places)) == said
-    assert aws.objects[manifest] == places.manifest(_name(places)).read_bytes()
+    assert aws.artifacts[manifest] == places.manifest(_name(places)).read_bytes()
     assert aws.writes[-1] == manifest
 
 
 def test_a_manifest_that_nothing_can_mend_is_told(aws: FakeAws, places: Places) -> None:
     _, manifest, archive = _keys(places)
-    aws.objects[archive] = b"without metadata, of another size"
-    aws.objects[manifest] = places.manifest(_name(places)).read_bytes()
+    aws.artifacts[archive] = b"without metadata, of another size"
+    aws.artifacts[manifest] = places.manifest(_name(places)).read_bytes()
     with pytest.raises(WorkFailedError, match="delete both objects"):
         publish_environment(ENVIRONMENT, session=aws, places=places)
 
@@ -135,13 +135,13 @@ def test_a_large_archive_is_sent_in_parts_and_an_upload_that_lost_is_aborted(
     bucket = ArtifactBucket(environment="dev", session=aws)
     sent: list[int] = []
     assert bucket.put_once("large", tmp_path / "large", metadata={"sha256": "abc"}, sent=sent.append)
-    assert aws.objects["large"] == content
+    assert aws.artifacts["large"] == content
     assert bucket.look("large") == StoredObject(bytes=len(content), metadata={"sha256": "abc"})
     assert sum(sent) == len(content)
     assert len(sent) == 5
 
     assert not bucket.put_once("large", tmp_path / "large")
-    assert list(aws.uploads) == ["upload-0"]  # the first, completed; the second was aborted
+    assert aws.uploads == []  # the first was completed, the second aborted
 
 
 def test_what_is_not_built_is_said_once_a_target_with_one_short_advice(aws: FakeAws, places: Places) -> None:
@@ -187,9 +187,9 @@ def test_client_files_are_published_below_the_manifests_name_and_before_the_arch
     inputs, manifest_key, archive = _keys(places)
     key = f"manifests/numbers/24.09-t4/double.{name.digest}/text/labels.txt"
     assert aws.writes == [inputs, key, manifest_key, archive]
-    assert aws.objects[key] == b"cat"
+    assert aws.artifacts[key] == b"cat"
 
-    aws.objects.clear()
+    aws.artifacts.clear()
     aws.writes.clear()
     labels.write_bytes(b"dog")
     with pytest.raises(WorkFailedError, match=r"labels\.txt is corrupt"):
@@ -236,12 +236,12 @@ def test_what_depends_on_python_is_taken_from_its_target_s_folder(aws: FakeAws, 
         places.archive(_name(places), target).write_bytes(content)
         places.manifest(_name(places), target).write_text(_manifest(_name(places), content).to_json())
     publish_environment(ENVIRONMENT, session=aws, places=places)
-    assert aws.objects[_keys(places)[2]] == b"three ten"
+    assert aws.artifacts[_keys(places)[2]] == b"three ten"
 
 
 def test_an_object_is_fetched_into_a_file_unless_it_is_larger_than_allowed(aws: FakeAws, tmp_path: Path) -> None:
     bucket = ArtifactBucket(environment="dev", session=aws)
-    aws.objects["inputs/a.zip"] = b"twelve bytes"
+    aws.artifacts["inputs/a.zip"] = b"twelve bytes"
     assert bucket.fetch("inputs/a.zip", tmp_path / "a", most_bytes=12)
     assert (tmp_path / "a").read_bytes() == b"twelve bytes"
     assert not bucket.fetch("inputs/gone.zip", tmp_path / "gone", most_bytes=12)
@@ -252,11 +252,11 @@ def test_an_object_is_fetched_into_a_file_unless_it_is_larger_than_allowed(aws: 
 
 def test_an_object_that_s3_refuses_is_absent_unless_the_list_has_it(aws: FakeAws, tmp_path: Path) -> None:
     bucket, key = ArtifactBucket(environment="dev", session=aws), "manifests/bert.json"
-    aws.refused = key
-    aws.objects[f"{key}.bak"] = b"another"
+    aws.denied = {key}
+    aws.artifacts[f"{key}.bak"] = b"another"
     assert bucket.look(key) is None
     assert bucket.read(key) is None
     assert not bucket.fetch(key, tmp_path / "object", most_bytes=1)
-    aws.objects[key] = b"there"
+    aws.artifacts[key] = b"there"
     with pytest.raises(WorkFailedError, match="could not look for s3://artifacts/manifests"):
         bucket.look(key)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.response import StreamingBody
 
-from tests.models.fake_aws import BUCKET, FakeAws
+from tests.fake_aws import ARTIFACTS, FakeAws
 from tests.models.folders import EXPORT_HEAD, places_in, source_of, write, write_double
 from tritonstack.archives.build import build_models
 from tritonstack.archives.exporting import export_digest, fetch_source
@@ -22,7 +22,7 @@ from tritonstack.paths import REPOSITORY
 
 WEIGHTS = bytes(range(256)) * 100_000  # more than one chunk
 DIGEST = hashlib.sha256(WEIGHTS).hexdigest()
-URL = f"s3://{BUCKET}/weights/model.pt"
+URL = f"s3://{ARTIFACTS}/weights/model.pt"
 SCRIPT = f"""\
 {EXPORT_HEAD}
 from _exporters import hub
@@ -36,7 +36,7 @@ report()
 
 @pytest.fixture
 def aws(aws: FakeAws) -> FakeAws:
-    aws.objects["weights/model.pt"] = WEIGHTS
+    aws.artifacts["weights/model.pt"] = WEIGHTS
     return aws
 
 
@@ -55,15 +55,14 @@ def places(tmp_path: Path) -> Places:
 
 @pytest.fixture
 def shell(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> FakeAws:
-    """A shell whose AWS settings point at the fake AWS."""
+    """A shell with credentials of the fake's account."""
     for name, value in {
-        "AWS_ENDPOINT_URL": aws.url,
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_MAX_ATTEMPTS": "1",
     }.items():
         monkeypatch.setenv(name, value)
+    aws.install(monkeypatch)
     return aws
 
 
@@ -88,13 +87,13 @@ def test_an_object_is_downloaded_once_and_kept_by_its_digest(aws: FakeAws, place
     write(places.sources, {DIGEST: "damaged"})
     assert fetch_source(source(places), places.sources, session=aws, report=said.append) == file
     assert file.read_bytes() == WEIGHTS
-    aws.objects.clear()
+    aws.artifacts.clear()
     assert fetch_source(source(places), places.sources, session=aws, report=said.append) == file
     assert [path.name for path in places.sources.iterdir()] == [DIGEST]
 
 
 def test_another_object_than_the_recipe_means_is_refused_and_not_kept(aws: FakeAws, places: Places) -> None:
-    aws.objects["weights/model.pt"] = b"replaced"
+    aws.artifacts["weights/model.pt"] = b"replaced"
     with pytest.raises(InputError) as refused:
         fetch_source(source(places), places.sources, session=aws, report=print)
     (problem,) = refused.value.problems
@@ -146,7 +145,7 @@ def test_a_build_with_random_weights_and_one_that_was_exported_download_nothing(
     build_models(["double"], choice=BuildChoice(weights="random"), places=places)
     assert not places.sources.exists()
     (built,) = build_models(["double"], places=places).built
-    shell.objects.clear()
+    shell.artifacts.clear()
     (places.sources / DIGEST).unlink()
     places.archive(built.name).unlink()
     assert build_models(["double"], places=places).built[0].fresh

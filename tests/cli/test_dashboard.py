@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.config.environment_file import write_environment
-from tests.preflight.fakes import FakeResponse, FakeSession, RefusalError
+from tests.fake_aws import AwsError, FakeAws, Response
 from tritonstack.cli import dashboard
 
-NOTHING: dict[str, FakeResponse] = {
-    "ssm.GetParameter": RefusalError("ParameterNotFound"),
+NOTHING: dict[str, Response] = {
+    "ssm.GetParameter": AwsError("ParameterNotFound"),
     "cloudwatch.GetMetricData": {"MetricDataResults": []},
 }
 
@@ -35,6 +35,6 @@ def test_the_source_is_where_the_shell_points_whatever_the_environment_s_name(
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     if url is not None:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-    monkeypatch.setattr(dashboard, "session_of", lambda _settings: FakeSession(NOTHING))
+    monkeypatch.setattr(dashboard, "session_of", lambda _settings: FakeAws(responses=NOTHING))
     result = CliRunner().invoke(dashboard.command, ["-e", "dev"], standalone_mode=False, catch_exceptions=False)
     assert f"from {source}" in Path(result.stdout.strip()).read_text()

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.deployed.account import BUCKET, EMPTIED, Account, part
-from tests.preflight.fakes import FakeSession
+from tests.deployed.account import BUCKET, EMPTIED, NOT_AUTHORIZED, Account, part
 from tritonstack.cli import leftovers
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, WorkFailedError
@@ -31,7 +30,7 @@ class World:
 
     def __init__(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.account = Account(
-            [part("dev", name) for name in ("artifacts", "serving-new", "serving-old", "network")]
+            rows=[part("dev", name) for name in ("artifacts", "serving-new", "serving-old", "network")]
             + [part("dev-old", "serving-x")],
             templates={"dev-artifacts": {"Bucket": BUCKET}},
             instances={"dev-old": 2, "dev-new": 1},
@@ -42,17 +41,12 @@ class World:
         monkeypatch.setenv("TRITONSTACK_PROJECT", str(project))
         monkeypatch.setattr(leftovers, "POLL_SECONDS", 0)
         for name in ("session_of", "calling_session"):
-            monkeypatch.setattr(leftovers, name, lambda *_, **__: self.session())
+            monkeypatch.setattr(leftovers, name, lambda *_, **__: self.account)
 
     def write(self, account: str = "123456789012") -> None:
         file = self.project / "environments" / "dev.yaml"
         file.parent.mkdir(exist_ok=True)
         file.write_text(FILE.format(account=account))
-
-    def session(self) -> FakeSession:
-        session = self.account.session()
-        session.answers["sts.GetCallerIdentity"] = {"Account": "123456789012"}
-        return session
 
     def run(self, *arguments: str, answer: str | None = None) -> Result:
         return CliRunner().invoke(leftovers.command, ["-e", "dev", *arguments], input=answer, standalone_mode=False)
@@ -142,7 +136,7 @@ def test_in_a_region_that_the_file_names_no_longer_everything_left(world: World)
 
 def test_options_of_a_deletion_without_it_and_refusals_are_messages(world: World) -> None:
     assert isinstance(world.run("--yes").exception, InputError)
-    world.account.refused = frozenset({"cloudformation.DescribeStacks"})
+    world.account.refused = {"DescribeStacks": NOT_AUTHORIZED}
     result = world.run()
     assert isinstance(result.exception, WorkFailedError)
     assert "cloudformation:DescribeStacks" in str(result.exception)
@@ -152,9 +146,9 @@ def test_other_commands_name_what_left_and_go_on_where_aws_does_not_say(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = load_environment(world.project / "environments" / "dev.yaml")
-    found = leftovers.note_left(settings, world.session(), local=False)
+    found = leftovers.note_left(settings, world.account, local=False)
     assert [each.stack for each in found or ()] == ["dev-serving-old", "dev-network"]
     assert "do:      tritonstack leftovers -e dev lists them" in capsys.readouterr().err
-    world.account.refused = frozenset({"cloudformation.DescribeStacks"})
-    assert leftovers.note_left(settings, world.session(), local=False) is None
+    world.account.refused = {"DescribeStacks": NOT_AUTHORIZED}
+    assert leftovers.note_left(settings, world.account, local=False) is None
     assert "not known, whether stacks left environments/dev.yaml" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.preflight.fakes import DENIED, FakeResponse, FakeSession, RefusalError
+from tests.fake_aws import DENIED, AwsError, FakeAws, Response
 from tests.preflight.subjects import ACCOUNT, served
 from tests.preflight.test_account import FOUND, MISSING, bootstrap
 from tests.preflight.test_role import DEPLOYED
@@ -19,7 +19,7 @@ from tritonstack.preflight import runner
 from tritonstack.preflight.subject import PreflightResult, Subject
 
 SCHEMA = Path(__file__).parents[2] / "schemas/preflight.schema.json"
-CALLER: FakeResponse = {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:user/me", "UserId": "u"}
+CALLER: Response = {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:user/me", "UserId": "u"}
 
 
 @pytest.fixture
@@ -39,8 +39,10 @@ def _two_checks(subject: object, **more: object) -> object:
     return runner.run_checks(subject, checks=checks, **more)  # type: ignore[arg-type]
 
 
-def _run(monkeypatch: pytest.MonkeyPatch, answers: dict[str, FakeResponse], *arguments: str) -> Result:
-    session = FakeSession({"sts.GetCallerIdentity": CALLER, **bootstrap("21"), "ecr.BatchGetImage": FOUND, **answers})
+def _run(monkeypatch: pytest.MonkeyPatch, responses: dict[str, Response], *arguments: str) -> Result:
+    session = FakeAws(
+        responses={"sts.GetCallerIdentity": CALLER, **bootstrap("21"), "ecr.BatchGetImage": FOUND, **responses}
+    )
     monkeypatch.setattr(preflight, "session_of", lambda *_settings, **_local: session)
     return CliRunner().invoke(
         preflight.command, ["-e", "test", *arguments], env={"COLUMNS": "120"}, standalone_mode=False
@@ -116,7 +118,7 @@ def test_what_fails_is_said_with_what_to_do_and_is_exit_code_one(
 
 
 def test_what_is_not_known_fails_only_where_asked_to_be_strict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    denied: dict[str, FakeResponse] = {"ecr.BatchGetImage": DENIED}
+    denied: dict[str, Response] = {"ecr.BatchGetImage": DENIED}
     lenient = _run(monkeypatch, denied)
     assert lenient.return_value == 0
     assert "not known" in lenient.stdout
@@ -150,7 +152,7 @@ def test_the_policy_of_each_role_is_printed_with_the_names_of_what_is_deployed(
     assert statements["ListArchives"]["Condition"] == {
         "StringLike": {"s3:prefix": ["endpoints/e0/24.09-t4/*", "endpoints/e0/24.09-t4"]}
     }
-    missing = _run(monkeypatch, {"ssm.GetParameter": RefusalError("ParameterNotFound")}, "--role-policy")
+    missing = _run(monkeypatch, {"ssm.GetParameter": AwsError("ParameterNotFound")}, "--role-policy")
     assert isinstance(missing.exception, WorkFailedError)
     assert "cdk deploy test/artifacts" in str(missing.exception)
 
@@ -172,7 +174,7 @@ def test_a_wrong_environment_and_missing_credentials_are_wrong_input(
 def test_credentials_that_have_expired_are_said_and_no_traceback(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = _run(monkeypatch, {"sts.GetCallerIdentity": RefusalError("ExpiredToken", "it has expired")}, "--strict")
+    result = _run(monkeypatch, {"sts.GetCallerIdentity": AwsError("ExpiredToken", "it has expired")}, "--strict")
     assert result.exception is None
     assert result.return_value == 1
     assert "credentials do not work: ExpiredToken: it has expired" in result.stdout

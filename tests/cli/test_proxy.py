@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 from click.testing import CliRunner, Result
 
-from tests.client.fakes import FakeEndpoint, FakeSession, Reply, Request, client_error, echo
+from tests.client.fakes import FakeEndpoint, Reply, Request, echo
 from tests.proxy.world import World
 from tritonstack.cli import proxy
 from tritonstack.client.errors import ReleaseLookupError
@@ -26,8 +26,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """What the command finds instead of AWS."""
     with FakeEndpoint().running() as endpoint:
         world = World(endpoint)
-        session = FakeSession(endpoint.url, ssm=world.ssm, s3=world.s3, sagemaker=world.sagemaker)
-        monkeypatch.setattr(proxy, "calling_session", lambda *_, **__: session)
+        monkeypatch.setattr(proxy, "calling_session", lambda *_, **__: world.aws)
         yield world
 
 
@@ -79,7 +78,7 @@ def test_it_says_where_it_listens_and_ends_cleanly_when_interrupted(
 def test_a_caller_who_may_not_list_is_told_how_models_are_reached(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.ssm.listing_failure = client_error("AccessDeniedException")
+    world.aws.refused["GetParametersByPath"] = "AccessDeniedException"
     result, status = served(monkeypatch)
     assert (result.exit_code, status) == (0, 200)
     assert "Models are reached by endpoint/model" in result.stderr
@@ -87,7 +86,7 @@ def test_a_caller_who_may_not_list_is_told_how_models_are_reached(
 
 
 def test_an_environment_without_records_is_refused(world: World) -> None:
-    world.ssm.parameters.clear()
+    world.aws.parameters.clear()
     problem = problem_of(run())
     assert problem.field == "--environment"
     assert "no release record" in problem.found
@@ -96,7 +95,7 @@ def test_an_environment_without_records_is_refused(world: World) -> None:
 
 
 def test_without_credentials_nothing_is_started(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.ssm.failure = NoCredentialsError()
+    world.aws.refused["ssm"] = NoCredentialsError()
     monkeypatch.setattr("tritonstack.cli.session.find_local_aws", lambda: None)
     assert isinstance(run().exception, ReleaseLookupError)
     monkeypatch.setattr("tritonstack.cli.session.find_local_aws", object)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from botocore.exceptions import ClientError
+from botocore.utils import parse_to_aware_datetime
 from click.testing import CliRunner, Result
 
 from tests.config.environment_file import write_environment
+from tests.fake_aws import ARTIFACTS, AwsError, FakeAws, release_set
 from tests.releases.deployment import manifest
 from tritonstack.cli import releases
 from tritonstack.client.errors import ModelFailedError
@@ -43,65 +44,50 @@ def sampled(model: str, digest: str) -> Manifest:
     return made.model_copy(update={"sample": sample, "model": made.model.model_copy(update={"inputs": (entry,)})})
 
 
-class World:
-    """Records, a stack, a bucket and an endpoint, as boto3's clients and the model client show them."""
+RECORDS = {("digits", "bert"): A, ("digits", "resnet"): B}
+
+
+class World(FakeAws):
+    """An account with records, a stack, a bucket and an endpoint; and the model client of that endpoint."""
 
     def __init__(self) -> None:
-        self.records = {("digits", "bert"): A, ("digits", "resnet"): B}
-        self.objects: dict[str, bytes] = {}
-        for (endpoint, model), digest in self.records.items():
-            self.objects[f"endpoints/{endpoint}/24.09-t4/{model}.{digest}.tar.gz"] = b"archive"
+        super().__init__(parameters={"/tritonstack/local/_artifacts/bucket-name": ARTIFACTS})
+        for (endpoint, model), digest in RECORDS.items():
+            self.parameters[f"/tritonstack/local/{endpoint}/{model}"] = digest
+            self.artifacts[f"endpoints/{endpoint}/24.09-t4/{model}.{digest}.tar.gz"] = b"archive"
             text = sampled(model, digest).to_json()
-            self.objects[f"manifests/{endpoint}/24.09-t4/{model}.{digest}.json"] = text.encode()
+            self.artifacts[f"manifests/{endpoint}/24.09-t4/{model}.{digest}.json"] = text.encode()
         self.endpoint: dict[str, Any] | None = {
             "EndpointStatus": "InService",
             "EndpointConfigName": CONFIG,
             "ProductionVariants": [{"VariantName": "g4dn-xlarge", "CurrentInstanceCount": 1}],
         }
-        self.loads: dict[str, list[float]] | ClientError = {}
+        self.loads: dict[str, list[float]] = {}
         self.mode = "MultiModel"
         self.variants: dict[str, str] = {}  # model → its variant
         self.status = "UPDATE_COMPLETE"  # of the stack
         self.scaled = False
-        self.targets: list[str] | ClientError = []
+        self.targets: list[str] = []
         self.called: list[str] = []
         self.left: tuple[LeftEntry, ...] | None = ()
         self.answer: Callable[[str, Any], Any] = lambda _name, x: 2 * x
 
-    def client(self, service_name: str, **_: Any) -> Any:
-        return getattr(self, f"_{service_name.replace('-', '_')}")()
+    def _GetObject(self, Bucket: str, Key: str) -> dict[str, Any]:
+        """With the release set of the records as they are."""
+        names = [name for name in self.parameters if name.startswith("/tritonstack/local/digits/")]
+        models = {name.rpartition("/")[2]: self.parameters[name] for name in names}
+        self.buckets["staging"]["set"] = release_set(models)
+        return super()._GetObject(Bucket=Bucket, Key=Key)
 
-    def _ssm(self) -> Any:
-        def parameter(*, Name: str) -> dict[str, Any]:  # noqa: N803 - as boto3 spells it
-            parts = Name.removeprefix("/tritonstack/local/").split("/")
-            values = {("_artifacts", "bucket-name"): "archives", **self.records}
-            if tuple(parts) not in values:
-                raise error("ParameterNotFound")
-            return {"Parameter": {"Value": values[parts[0], parts[1]]}}
+    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:
+        if StackName != "local-serving-digits":
+            raise AwsError("ValidationError", f"Stack with id {StackName} does not exist")
+        return {"Stacks": [{"StackStatus": self.status, "StackName": StackName, "CreationTime": 0}]}
 
-        names = {f"/tritonstack/local/{e}/{m}": digest for (e, m), digest in self.records.items()}
-        page = {"Parameters": [{"Name": name, "Value": value} for name, value in names.items()]}
-        paginator = SimpleNamespace(paginate=lambda **_: [page])
-        return SimpleNamespace(get_parameter=parameter, get_paginator=lambda _name: paginator)
-
-    def _s3(self) -> Any:
-        def get(*, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
-            content = {**self.objects, "set": release_set(self.records)}.get(Key)
-            if content is None:
-                raise error("NoSuchKey")
-            return {"Body": io.BytesIO(content), "ContentLength": len(content)}
-
-        return SimpleNamespace(get_object=get, head_object=get)
-
-    def _cloudformation(self) -> Any:
-        def described(*, StackName: str) -> dict[str, Any]:  # noqa: N803
-            if StackName != "local-serving-digits":
-                raise error("ValidationError", f"Stack with id {StackName} does not exist")
-            return {"Stacks": [{"StackStatus": self.status}]}
-
-        told = {"ReleaseSetBucket": "staging", "ReleaseSetKey": "set", "ArchivePrefix": "endpoints/digits/24.09-t4/"}
-        resources = {
-            "Records": {"Type": "Custom::ReleaseRecords", "Properties": told},
+    def _GetTemplate(self, **_: Any) -> dict[str, Any]:
+        stored = {"ReleaseSetBucket": "staging", "ReleaseSetKey": "set", "ArchivePrefix": "endpoints/digits/24.09-t4/"}
+        resources: dict[str, Any] = {
+            "Records": {"Type": "Custom::ReleaseRecords", "Properties": stored},
             "Model": {"Type": "AWS::SageMaker::Model", "Properties": {"PrimaryContainer": {"Mode": self.mode}}},
         }
         if self.scaled:
@@ -113,62 +99,45 @@ class World:
                 "Verified": {"Type": "Custom::VerifiedEndpoint", "Properties": verified},
                 "Other": resources["Model"],
             }
+        return {"TemplateBody": json.dumps({"Resources": resources})}
+
+    def _DescribeStackResources(self, **_: Any) -> dict[str, Any]:
         arn = f"arn:aws:sagemaker:us-east-1:123456789012:endpoint-config/{CONFIG.lower()}"
         config = {"ResourceType": "AWS::SageMaker::EndpointConfig", "PhysicalResourceId": arn}
-        return SimpleNamespace(
-            describe_stacks=described,
-            get_template=lambda **_: {"TemplateBody": {"Resources": resources}},
-            describe_stack_resources=lambda **_: {"StackResources": [config]},
-        )
+        state = {"LogicalResourceId": "Config", "ResourceStatus": "CREATE_COMPLETE", "Timestamp": 0}
+        return {"StackResources": [{**config, **state}]}
 
-    def _sagemaker(self) -> Any:
-        def described(*, EndpointName: str) -> dict[str, Any]:  # noqa: N803
-            assert EndpointName == "local-digits"
-            if self.endpoint is None:
-                raise error("ValidationException", "Could not find endpoint")
-            return self.endpoint
+    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
+        assert EndpointName == "local-digits"
+        if self.endpoint is None:
+            raise AwsError("ValidationException", "Could not find endpoint")
+        return self.endpoint
 
-        return SimpleNamespace(describe_endpoint=described)
+    def _DescribeScalableTargets(self, ServiceNamespace: str, ResourceIds: list[str]) -> dict[str, Any]:
+        assert (ServiceNamespace, ResourceIds) == ("sagemaker", ["endpoint/local-digits/variant/g4dn-xlarge"])
+        return {"ScalableTargets": [{"ResourceId": one} for one in self.targets]}
 
-    def _application_autoscaling(self) -> Any:
-        def described(*, ServiceNamespace: str, ResourceIds: list[str]) -> dict[str, Any]:  # noqa: N803
-            assert (ServiceNamespace, ResourceIds) == ("sagemaker", ["endpoint/local-digits/variant/g4dn-xlarge"])
-            if isinstance(self.targets, ClientError):
-                raise self.targets
-            return {"ScalableTargets": [{"ResourceId": one} for one in self.targets]}
-
-        return SimpleNamespace(describe_scalable_targets=described)
-
-    def _cloudwatch(self) -> Any:
-        def pages(*, MetricDataQueries: Any, StartTime: float, EndTime: float) -> Any:  # noqa: N803
-            assert EndTime - StartTime > 14 * 24 * 3600
-            if isinstance(self.loads, ClientError):
-                raise self.loads
-            stats = {query["Id"]: query["MetricStat"] for query in MetricDataQueries}
-            for stat in stats.values():
-                dimensions = {one["Name"]: one["Value"] for one in stat["Metric"]["Dimensions"]}
-                assert dimensions == {"EndpointName": "local-digits", "VariantName": "g4dn-xlarge"}
-                assert (stat["Metric"]["Namespace"], stat["Stat"]) == ("AWS/SageMaker", "Maximum")
-            for query_id, stat in stats.items():  # a page for each
-                values = self.loads.get(stat["Metric"]["MetricName"], [])
-                yield {"MetricDataResults": [{"Id": query_id, "Values": values}]}
-
-        return SimpleNamespace(get_paginator=lambda _name: SimpleNamespace(paginate=pages))
+    def _GetMetricData(
+        self, MetricDataQueries: Any, StartTime: Any, EndTime: Any, NextToken: str = "0"
+    ) -> dict[str, Any]:
+        """A page for each query."""
+        start, end = (parse_to_aware_datetime(each) for each in (StartTime, EndTime))
+        assert end - start > timedelta(days=14)
+        at = int(NextToken)
+        query = MetricDataQueries[at]
+        stat = query["MetricStat"]
+        dimensions = {one["Name"]: one["Value"] for one in stat["Metric"]["Dimensions"]}
+        assert dimensions == {"EndpointName": "local-digits", "VariantName": "g4dn-xlarge"}
+        assert (stat["Metric"]["Namespace"], stat["Stat"]) == ("AWS/SageMaker", "Maximum")
+        values = self.loads.get(stat["Metric"]["MetricName"], [])
+        more = {"NextToken": str(at + 1)} if at + 1 < len(MetricDataQueries) else {}
+        return {"MetricDataResults": [{"Id": query["Id"], "Values": values}], **more}
 
     def invoke(self, name: str, inputs: Any, *, payload_format: str, variant: str | None) -> Any:
         """As ModelClient's."""
         assert payload_format == "binary"
         self.called.append(name if variant is None else f"{name} on {variant}")
         return SimpleNamespace(outputs={"y": self.answer(name, inputs["x"])}, total_milliseconds=12.3)
-
-
-def error(code: str, message: str = "said so") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": message}}, "Operation")
-
-
-def release_set(records: Any) -> bytes:
-    models = {model: digest for (_, model), digest in records.items()}
-    return json.dumps({"schema": 1, "models": models}).encode()
 
 
 @pytest.fixture
@@ -205,7 +174,7 @@ def test_where_all_is_well_each_model_is_shown_with_its_difference_and_what_stay
 
 def test_a_single_model_endpoint_is_called_by_its_models_name(world: World) -> None:
     world.mode = "SingleModel"
-    del world.records["digits", "resnet"]
+    del world.parameters["/tritonstack/local/digits/resnet"]
     result = run()
     assert (result.return_value, world.called) == (0, ["digits/bert"])
     assert "slowest_load_seconds" not in result.stdout, "it has no loads to tell"
@@ -250,8 +219,8 @@ def test_a_model_that_fails_does_not_keep_the_others_from_being_called(world: Wo
 
 @pytest.mark.parametrize("kind", ["endpoints", "manifests"])
 def test_a_missing_object_is_named(world: World, kind: str) -> None:
-    [key] = [key for key in world.objects if key.startswith(f"{kind}/digits/24.09-t4/bert")]
-    del world.objects[key]
+    [key] = [key for key in world.artifacts if key.startswith(f"{kind}/digits/24.09-t4/bert")]
+    del world.artifacts[key]
     result = run()
     assert result.return_value == 1
     assert f"missing: s3://archives/{key}" in result.stdout
@@ -302,7 +271,7 @@ def test_a_target_that_is_there_or_on_its_way_is_no_finding(world: World, status
 
 
 def test_who_may_not_read_scalable_targets_verifies_the_rest(world: World) -> None:
-    world.scaled, world.targets = True, error("AccessDeniedException")
+    world.scaled, world.refused = True, {"DescribeScalableTargets": "AccessDeniedException"}
     assert run().return_value == 0
 
 
@@ -330,7 +299,7 @@ def test_a_setting_that_is_shorter_than_what_was_measured_is_called_too_short(wo
 
 
 def test_load_times_that_may_not_be_read_are_no_failure(world: World) -> None:
-    world.loads = error("AccessDenied", "not allowed")
+    world.refused["GetMetricData"] = AwsError("AccessDenied", "not allowed")
     result = run()
     assert result.return_value == 0
     assert "digits: its load times could not be read: " in result.stdout

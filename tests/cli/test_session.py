@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.config.environment_file import write_environment
+from tests.fake_aws import UNREACHABLE, FakeAws
 from tests.local_keys import KEYS
-from tests.models import fake_aws
-from tests.models.fake_aws import FakeAws
 from tritonstack.cli import root as cli
 from tritonstack.cli import session
 from tritonstack_local import aws as local_aws
@@ -37,14 +35,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAws]:
-    """An AWS that the shell points at, with credentials."""
-    with fake_aws.running() as running:
-        running.parameters["/tritonstack/local/_artifacts/bucket-name"] = [fake_aws.BUCKET]
-        monkeypatch.setenv("AWS_ENDPOINT_URL", running.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-        yield running
+def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
+    """An account that the shell has credentials of."""
+    aws = FakeAws.with_artifacts("dev", "local")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    aws.install(monkeypatch)
+    return aws
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -93,7 +90,7 @@ def test_the_region_is_that_of_the_environments_file_whatever_the_shell_says(
         monkeypatch.setenv(name, value)
     assert run(monkeypatch, "prune", "-e", "dev") == 0
     assert "0 archives" in capsys.readouterr().err
-    assert aws.regions == {"us-east-1"}
+    assert {region for _, region in aws.clients} == {"us-east-1"}
 
 
 @pytest.mark.parametrize("command", [["publish", "-e", "dev"], ["prune", "-e", "dev", "--yes"]])
@@ -113,8 +110,8 @@ def test_credentials_of_the_right_account_prune(
 ) -> None:
     aws.account = ACCOUNT
     key = f"endpoints/digits/24.09-t4/digits-onnx.{99:016x}.tar.gz"
-    aws.objects[key], aws.ages[key] = b"archive", 100.0
-    aws.parameters["/tritonstack/dev/digits/digits-onnx"] = [f"{1:016x}"]
+    aws.artifacts[key], aws.ages[key] = b"archive", 100.0
+    aws.parameters["/tritonstack/dev/digits/digits-onnx"] = f"{1:016x}"
     assert run(monkeypatch, "prune", "-e", "dev", "--yes") == 0
     assert (key in aws.deletes, "1 archives" in capsys.readouterr().err) == (True, True)
 
@@ -129,10 +126,8 @@ def test_environment_local_without_a_local_aws_says_what_to_start(
 def test_a_shell_that_points_at_a_local_aws_that_has_ended_is_told_that_none_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with fake_aws.running() as ended:
-        url = ended.url
     settings = {
-        "AWS_ENDPOINT_URL": url,
+        "AWS_ENDPOINT_URL": UNREACHABLE,
         "AWS_ACCESS_KEY_ID": "x",
         "AWS_SECRET_ACCESS_KEY": "y",
         "AWS_REGION": "us-east-1",
@@ -149,21 +144,20 @@ def test_a_shell_that_points_at_a_local_aws_that_has_ended_is_told_that_none_run
 def test_environment_local_is_where_a_profile_points_when_no_local_aws_of_ours_runs(
     aws: FakeAws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("AWS_ENDPOINT_URL")
-    (tmp_path / "config").write_text(f"[default]\nendpoint_url = {aws.url}\n")
+    (tmp_path / "config").write_text("[default]\nendpoint_url = http://127.0.0.1:4321\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     assert run(monkeypatch, "prune", "-e", "local", "--yes") == 0
     assert "0 archives" in capsys.readouterr().err
+    assert aws.endpoint_urls == {"http://127.0.0.1:4321"}
 
 
 def test_environment_local_means_the_running_local_aws(
     aws: FakeAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("AWS_ENDPOINT_URL")
     gone = ProcessRecord(pid=1, started=0.0, log="")
-    port = int(aws.url.rpartition(":")[2])
-    running = local_aws.LocalAws(emulator_port=port, runtime_port=port, keys=KEYS, emulator=gone, runtime=gone)
+    running = local_aws.LocalAws(emulator_port=4322, runtime_port=4323, keys=KEYS, emulator=gone, runtime=gone)
     for name in ("find_local_aws", "require_local_aws"):
         monkeypatch.setattr(session, name, lambda: running)
     assert run(monkeypatch, "prune", "-e", "local", "--yes") == 0
     assert "0 archives" in capsys.readouterr().err
+    assert aws.endpoint_urls == {"http://127.0.0.1:4322"}

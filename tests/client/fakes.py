@@ -1,22 +1,17 @@
-"""Stand-ins for what the client talks to: a clock, release records, a bucket, and an InvokeEndpoint over real HTTP."""
+"""What the client talks to: an account, a clock, and an InvokeEndpoint over real HTTP."""
 
 from __future__ import annotations
 
-import io
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
 from typing import Any
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import ClientError
-
 from tests.client.fake_triton import read_request, write_answer
+from tests.fake_aws import FakeAws
 from tritonstack.client.invocation import Clock
 
 
@@ -35,80 +30,20 @@ class FakeTime:
         return Clock(now=lambda: self.seconds, sleep=self.sleep, chance=lambda: chance)
 
 
-def client_error(code: str, message: str = "said so", *, status: int = 400, **members: Any) -> ClientError:
-    metadata = {"HTTPStatusCode": status}
-    response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": metadata, **members}
-    return ClientError(response, "Operation")
-
-
 def serving_outputs(mode: str = "multi-model", *, contract: int = 1, variants: dict[str, str] | None = None) -> str:
     """Of a serving stack's outputs parameter: the fields that a client reads, and one that it passes over."""
     fields = {"contract": contract, "minor": 7, "kind": "serving", "mode": mode, "added": "later"}
     return json.dumps({**fields, "variant": "g4dn-xlarge", **({"variants": variants} if variants else {})})
 
 
-class FakeSsm:
-    """Parameters; counts what is read, and fails where a test says so."""
-
-    def __init__(self, parameters: dict[str, str]) -> None:
-        self.parameters = parameters
-        self.reads: list[str] = []
-        self.failure: Exception | None = None
-        self.meta = SimpleNamespace(endpoint_url="https://ssm.us-east-1.amazonaws.com")
-
-    def get_parameter(self, *, Name: str) -> dict[str, Any]:  # noqa: N803  (boto3's own spelling)
-        self._read(Name)
-        if Name not in self.parameters:
-            raise client_error("ParameterNotFound")
-        return {"Parameter": {"Name": Name, "Value": self.parameters[Name]}}
-
-    def get_paginator(self, operation: str) -> FakeSsm:
-        """Only for ``get_parameters_by_path``."""
-        assert operation == "get_parameters_by_path"
-        return self
-
-    def paginate(self, *, Path: str, Recursive: bool) -> Iterator[dict[str, Any]]:  # noqa: N803
-        assert Recursive
-        self._read(Path)
-        found = [{"Name": n, "Value": v} for n, v in sorted(self.parameters.items()) if n.startswith(Path)]
-        for start in range(0, len(found), 2):
-            yield {"Parameters": found[start : start + 2]}
-
-    def _read(self, name: str) -> None:
-        self.reads.append(name)
-        if self.failure is not None:
-            raise self.failure
+def client_account(endpoint: FakeEndpoint, parameters: Mapping[str, str]) -> FakeAws:
+    """An account with parameters, whose InvokeEndpoint is ``endpoint``."""
+    return FakeAws(parameters=dict(parameters), urls={"sagemaker-runtime": endpoint.url})
 
 
-class FakeS3:
-    """Objects of one bucket; fails where a test says so."""
-
-    def __init__(self, objects: dict[str, Any]) -> None:
-        """Takes key → JSON value, or bytes as they are."""
-        self.objects = objects
-        self.read: list[str] = []
-        self.failure: Exception | None = None
-
-    def get_paginator(self, operation: str) -> FakeS3:
-        """Only for ``list_objects_v2``."""
-        assert operation == "list_objects_v2"
-        return self
-
-    def paginate(self, *, Bucket: str, Prefix: str, Delimiter: str) -> list[dict[str, Any]]:  # noqa: N803
-        assert (Bucket, Delimiter) == ("bucket", "/")
-        if self.failure is not None:
-            raise self.failure
-        rest = [key.removeprefix(Prefix) for key in self.objects if key.startswith(Prefix)]
-        return [{"CommonPrefixes": [{"Prefix": f"{Prefix}{p}/"} for p in sorted({r.split("/")[0] for r in rest})]}]
-
-    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
-        """The object: as JSON where it is not bytes."""
-        assert Bucket == "bucket"
-        self.read.append(Key)
-        if Key not in self.objects:
-            raise client_error("NoSuchKey", status=404)
-        found = self.objects[Key]
-        return {"Body": io.BytesIO(found if isinstance(found, bytes) else json.dumps(found).encode())}
+def document(value: Any) -> bytes:
+    """A JSON object's bytes."""
+    return json.dumps(value).encode()
 
 
 @dataclass(frozen=True)
@@ -208,27 +143,3 @@ class FakeEndpoint:
                 pass
 
         return Handler
-
-
-class FakeSession:
-    """Gives the fakes, and a real boto3 client for the fake endpoint."""
-
-    def __init__(self, url: str, **clients: Any) -> None:
-        """Takes the endpoint's URL and the other services' clients by service name."""
-        self.url = url
-        self.clients = clients
-        self.made: list[str] = []
-
-    def client(self, service_name: str, *, config: Config | None = None) -> Any:
-        """A client; a service without a fake may not be used."""
-        self.made.append(service_name)
-        if service_name == "sagemaker-runtime":
-            return boto3.client(
-                "sagemaker-runtime",
-                endpoint_url=self.url,
-                region_name="us-east-1",
-                aws_access_key_id="testing",
-                aws_secret_access_key="testing",
-                config=config,
-            )
-        return self.clients[service_name]

@@ -15,8 +15,9 @@ import numpy as np
 from PIL import Image
 
 from tests.client.fake_triton import DTYPES, Array, RefusedError, datatype_of, read_request, write_answer
-from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, Reply, Request, error_reply, serving_outputs
+from tests.client.fakes import FakeEndpoint, Reply, Request, client_account, document, error_reply, serving_outputs
 from tests.client.tokenizers_for_tests import write_tokenizer
+from tests.fake_aws import ARTIFACTS
 from tritonstack.models.manifest import tensor_entry
 from tritonstack.models.model_config import ModelConfig, read_config
 from tritonstack.models.recipe import read_recipe
@@ -47,7 +48,7 @@ TRANSLATION = "the house is wonderful"
 
 
 class Systems:
-    """The stand-in. ``session`` is for ModelClient; ``endpoint.requests`` is what came."""
+    """The stand-in. ``aws`` is the session of a ModelClient; ``endpoint.requests`` is what came."""
 
     def __init__(self, endpoint: FakeEndpoint, folder: Path) -> None:
         """Takes a running endpoint and a folder for a tokenizer's file."""
@@ -55,14 +56,14 @@ class Systems:
         endpoint.reply = self.reply
         self.tokenizer = write_tokenizer(folder / "tokenizer.json").read_bytes()
         self.configs = {archive: config_of(name) for archive, name in ARCHIVES.items()}
-        self.s3 = FakeS3({})
+        records = {f"/tritonstack/{ENVIRONMENT}/{ENDPOINTS[archive]}/{archive}": DIGEST for archive in ARCHIVES}
+        outputs = {
+            f"/tritonstack/{ENVIRONMENT}/_outputs/serving-{name}": serving_outputs() for name in ENDPOINTS.values()
+        }
+        bucket = {f"/tritonstack/{ENVIRONMENT}/_artifacts/bucket-name": ARTIFACTS}
+        self.aws = client_account(endpoint, records | outputs | bucket)
         for archive, name in ARCHIVES.items():
             self._publish(archive, name)
-        records = {f"/tritonstack/{ENVIRONMENT}/{ENDPOINTS[archive]}/{archive}": DIGEST for archive in ARCHIVES}
-        self.ssm = FakeSsm({**records, f"/tritonstack/{ENVIRONMENT}/_artifacts/bucket-name": "bucket"})
-        for name in ENDPOINTS.values():
-            self.ssm.parameters[f"/tritonstack/{ENVIRONMENT}/_outputs/serving-{name}"] = serving_outputs()
-        self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3)
 
     def reply(self, request: Request) -> Reply:
         """What the model answers, or 424 as SageMaker does where Triton refuses."""
@@ -95,7 +96,7 @@ class Systems:
         config, recipe = self.configs[archive], read_recipe(MODEL_REPOS / name)
         folder = f"manifests/{ENDPOINTS[archive]}/24.09-t4/{archive}.{DIGEST}"
         files = {file: self._content(name, file) for file in recipe.client_files}
-        self.s3.objects[f"{folder}.json"] = {
+        manifest = {
             "model": {
                 "max_batch_size": config.max_batch_size,
                 "inputs": [tensor_entry(one, config.max_batch_size).model_dump() for one in config.inputs],
@@ -108,7 +109,8 @@ class Systems:
                 for file, content in files.items()
             },
         }
-        self.s3.objects |= {f"{folder}/{file}": content for file, content in files.items()}
+        self.aws.artifacts[f"{folder}.json"] = document(manifest)
+        self.aws.artifacts.update({f"{folder}/{file}": content for file, content in files.items()})
 
     def _content(self, name: str, file: str) -> bytes:
         """A client file: the folder's own, else what stands in for one that an export makes."""

@@ -25,7 +25,7 @@ def systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Systems
 
 
 def test_every_example_runs_as_it_stands(systems: Systems, tmp_path: Path) -> None:
-    client = ModelClient(environment=ENVIRONMENT, session=systems.session)
+    client = ModelClient(environment=ENVIRONMENT, session=systems.aws)
     printed = run_python(client, folder=tmp_path)
     lines = {heading: text.splitlines() for heading, text in printed.items()}
     assert len(lines["ResNet50: image → top-5"]) == 15
@@ -47,7 +47,7 @@ def test_every_command_line_runs_as_it_stands(
     systems: Systems, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(invoke, "calling_session", lambda _, **__: systems.session)
+    monkeypatch.setattr(invoke, "calling_session", lambda _, **__: systems.aws)
     assert len(commands()) == 5
     for program, name, *arguments in commands():
         assert (program, name) == ("tritonstack", "invoke")

@@ -13,7 +13,7 @@ from botocore.exceptions import (
     SSLError,
 )
 
-from tests.client.fakes import client_error
+from tests.fake_aws import client_error
 from tritonstack.client.invocation import FailureKind, failure_kind, pause_after
 
 LOADING, UNAVAILABLE, DOUBTFUL, FINAL = FailureKind

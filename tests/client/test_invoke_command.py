@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, error_reply, serving_outputs
+from tests.client.fakes import FakeEndpoint, FakeTime, client_account, error_reply, serving_outputs
 from tests.client.systems import TRANSLATION, Systems, image_file, running_systems
+from tests.fake_aws import ARTIFACTS
 from tests.models.folders import make_manifest
 from tritonstack.adapters import Adapters, TextAdapter
 from tritonstack.cli import invoke
@@ -44,15 +45,15 @@ class World:
     def __init__(self, endpoint: FakeEndpoint, folder: Path) -> None:
         self.endpoint = endpoint
         self.folder = folder
-        self.ssm = FakeSsm(
+        self.aws = client_account(
+            endpoint,
             {
                 "/tritonstack/dev/digits/digits": DIGEST,
-                "/tritonstack/dev/_artifacts/bucket-name": "bucket",
+                "/tritonstack/dev/_artifacts/bucket-name": ARTIFACTS,
                 "/tritonstack/dev/_outputs/serving-digits": serving_outputs(),
-            }
+            },
         )
-        self.s3 = FakeS3({KEY: json.loads(MANIFEST.to_json())})
-        self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3)
+        self.aws.artifacts[KEY] = MANIFEST.to_json().encode()
 
     def file(self, name: str, content: Any) -> str:
         path = self.folder / name
@@ -77,7 +78,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """A fake AWS with one model that echoes."""
     with FakeEndpoint().running() as endpoint:
         made = World(endpoint, tmp_path)
-        monkeypatch.setattr(invoke, "calling_session", lambda _, local: made.session if not local else None)
+        monkeypatch.setattr(invoke, "calling_session", lambda _, local: made.aws if not local else None)
         clock = FakeTime().clock()
         monkeypatch.setattr(model_client, "ModelClient", functools.partial(model_client.ModelClient, clock=clock))
         yield made
@@ -101,7 +102,7 @@ def test_json_holds_the_whole_answer_and_who_gave_it(world: World) -> None:
 
 def test_the_variant_that_was_asked_for_answers_and_is_shown(world: World) -> None:
     variants = {"a": "a-g4dn-xlarge", "b": "b-g4dn-xlarge"}
-    world.ssm.parameters["/tritonstack/dev/_outputs/serving-digits"] = serving_outputs(
+    world.aws.parameters["/tritonstack/dev/_outputs/serving-digits"] = serving_outputs(
         "single-model", variants=variants
     )
     asked = ("digits", "--input", world.pixels(), "--variant", "b")
@@ -137,9 +138,9 @@ def test_an_environment_without_a_file_and_records_is_called_unknown(world: Worl
     assert problem.advice == "Did you mean staging?"
 
 
-def test_a_local_aws_without_a_deployment_says_how_to_deploy(world: World) -> None:
-    world.ssm.parameters.clear()
-    world.ssm.meta.endpoint_url = "http://127.0.0.1:4566"
+def test_a_local_aws_without_a_deployment_says_how_to_deploy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.aws.parameters.clear()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:4566")
     result = world.invoke("digits", "--input", world.pixels())
     assert isinstance(result.exception, InputError)
     assert [problem.advice for problem in result.exception.problems] == ["tritonstack local deploy -e dev"]
@@ -150,7 +151,7 @@ def systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Systems
     """The stand-in, which the command takes for AWS."""
     monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "home"))
     with running_systems(tmp_path) as running:
-        monkeypatch.setattr(invoke, "calling_session", lambda _, **__: running.session)
+        monkeypatch.setattr(invoke, "calling_session", lambda _, **__: running.aws)
         yield running
 
 

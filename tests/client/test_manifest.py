@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.client.fakes import client_error
+from tests.fake_aws import ARTIFACTS, FakeAws
 from tritonstack.client.errors import ClientFileError
 from tritonstack.client.manifest import ClientFile, ClientFiles, TensorSpec, TensorTable
 
@@ -50,19 +49,14 @@ def test_a_missing_batch_dimension_and_a_batch_that_is_too_large_are_named() -> 
 CONTENT = b"cat\ndog\n"
 
 
-class Bucket:
-    """S3 with one object; counts how often it is read."""
+KEY = "manifests/cv/24.09-t4/resnet.0123456789abcdef/labels.txt"
 
-    def __init__(self, content: bytes = CONTENT) -> None:
-        self.content = content
-        self.reads: list[str] = []
 
-    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803  (boto3's own spelling)
-        assert Bucket == "bucket"
-        self.reads.append(Key)
-        if not Key.endswith("labels.txt"):
-            raise client_error("NoSuchKey", status=404)
-        return {"Body": io.BytesIO(self.content)}
+def bucket_with(content: bytes = CONTENT) -> FakeAws:
+    """An account whose bucket has one file."""
+    aws = FakeAws()
+    aws.artifacts.update({KEY: content, "b": content})
+    return aws
 
 
 def labels(**fields: Any) -> ClientFile:
@@ -70,46 +64,48 @@ def labels(**fields: Any) -> ClientFile:
         "name": "labels.txt",
         "sha256": hashlib.sha256(CONTENT).hexdigest(),
         "bytes": len(CONTENT),
-        "bucket": "bucket",
-        "key": "manifests/cv/24.09-t4/resnet.0123456789abcdef/labels.txt",
+        "bucket": ARTIFACTS,
+        "key": KEY,
     }
     return ClientFile(**(stated | fields))
 
 
 def test_a_file_is_fetched_once_and_lies_under_its_content(tmp_path: Path) -> None:
-    bucket = Bucket()
-    files = ClientFiles(s3=lambda: bucket, folder=tmp_path)
+    aws = bucket_with()
+    s3 = aws.client("s3")
+    files = ClientFiles(s3=lambda: s3, folder=tmp_path)
     for _ in range(3):
         path = files.paths({"labels.txt": labels()}, ["labels.txt"])["labels.txt"]
     assert path == tmp_path / labels().sha256
     assert path.read_bytes() == CONTENT
-    assert bucket.reads == [labels().key]
-    assert ClientFiles(s3=lambda: bucket, folder=tmp_path).path(labels(name="a", key="b")) == path
-    assert len(bucket.reads) == 1, "another client finds it there, whatever model it is of"
-    other = Bucket()
-    shared = ClientFiles(s3=lambda: other, folder=tmp_path / "shared")
+    assert [request["Key"] for request in aws.requests("GetObject")] == [KEY]
+    assert ClientFiles(s3=lambda: s3, folder=tmp_path).path(labels(name="a", key="b")) == path
+    assert len(aws.requests("GetObject")) == 1, "another client finds it there, whatever model it is of"
+    other = bucket_with()
+    other_s3 = other.client("s3")
+    shared = ClientFiles(s3=lambda: other_s3, folder=tmp_path / "shared")
     with ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(lambda _: shared.path(labels()), range(32)))) == 1
-    assert len(other.reads) == 1
+    assert len(other.requests("GetObject")) == 1
 
 
 @pytest.mark.parametrize("there", [b"", b"cat\n", b"cow\ndog\n"])
 def test_a_kept_file_that_is_damaged_is_fetched_again(tmp_path: Path, there: bytes) -> None:
     (tmp_path / labels().sha256).write_bytes(there)
-    assert ClientFiles(s3=Bucket, folder=tmp_path).path(labels()).read_bytes() == CONTENT
+    assert ClientFiles(s3=lambda: bucket_with().client("s3"), folder=tmp_path).path(labels()).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("sent", [b"", b"cat\n", b"cow\ndog\n", CONTENT + b"more"])
 def test_another_file_than_the_published_one_is_refused_and_not_kept(tmp_path: Path, sent: bytes) -> None:
-    files = ClientFiles(s3=lambda: Bucket(sent), folder=tmp_path)
+    files = ClientFiles(s3=lambda: bucket_with(sent).client("s3"), folder=tmp_path)
     with pytest.raises(ClientFileError, match=r"labels\.txt is not the file that was published"):
         files.path(labels())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_cannot_be_fetched_is_named_with_its_place(tmp_path: Path) -> None:
-    files = ClientFiles(s3=Bucket, folder=tmp_path)
-    with pytest.raises(ClientFileError, match=r"labels\.txt cannot be fetched from s3://bucket/gone: .*NoSuchKey"):
+    files = ClientFiles(s3=lambda: bucket_with().client("s3"), folder=tmp_path)
+    with pytest.raises(ClientFileError, match=r"labels\.txt cannot be fetched from s3://artifacts/gone: .*NoSuchKey"):
         files.path(labels(key="gone"))
     with pytest.raises(ClientFileError, match=r"no client file tokenizer\.json was published"):
         files.paths({"labels.txt": labels()}, ["labels.txt", "tokenizer.json"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,17 +15,17 @@ import pytest
 from tests.cases import cases
 from tests.client.fakes import (
     FakeEndpoint,
-    FakeS3,
-    FakeSession,
-    FakeSsm,
     FakeTime,
     Reply,
     Request,
+    client_account,
+    document,
     echo,
     error_reply,
     serving_outputs,
 )
 from tests.client.systems import DIGEST, ENDPOINTS, ENVIRONMENT, Systems, running_systems
+from tests.fake_aws import ARTIFACTS
 from tritonstack.client import (
     EndpointUnavailableError,
     ModelClient,
@@ -46,19 +47,18 @@ class Bench:
     def __init__(self, endpoint: FakeEndpoint, *, mode: str = "multi-model") -> None:
         self.endpoint = endpoint
         self.time = FakeTime()
-        self.ssm = FakeSsm(
+        self.aws = client_account(
+            endpoint,
             {
                 "/tritonstack/dev/text/bert": ONE,
-                "/tritonstack/dev/_artifacts/bucket-name": "bucket",
+                "/tritonstack/dev/_artifacts/bucket-name": ARTIFACTS,
                 OUTPUTS: serving_outputs(mode),
-            }
+            },
         )
-        self.s3 = FakeS3({})
-        self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3)
         self.waits: list[Wait] = []
         self.client = ModelClient(
             environment="dev",
-            session=self.session,
+            session=self.aws,
             clock=self.time.clock(),
             on_wait=self.waits.append,
         )
@@ -135,11 +135,11 @@ def test_a_variant_is_named_as_in_the_settings_or_as_at_sagemaker(
     endpoint: FakeEndpoint, written: str, sent: str
 ) -> None:
     bench = Bench(endpoint, mode="single-model")
-    bench.ssm.parameters[OUTPUTS] = serving_outputs("single-model", variants=AB)
+    bench.aws.parameters[OUTPUTS] = serving_outputs("single-model", variants=AB)
     assert bench.client.invoke("bert", X, variant=written).variant == sent
     assert bench.client.invoke("bert", X).variant == "g4dn-xlarge"
     assert [(request.variant, request.target_model) for request in endpoint.requests] == [(sent, None), (None, None)]
-    assert bench.ssm.reads.count(OUTPUTS) == 1, "mode and variants are read together"
+    assert bench.aws.parameter_reads.count(OUTPUTS) == 1, "mode and variants are read together"
 
 
 @pytest.mark.parametrize(("variants", "wanted", "allowed"), [(AB, "currant", "current, b"), (None, "a", "g4dn-xlarge")])
@@ -147,7 +147,7 @@ def test_a_variant_that_the_endpoint_lacks_is_refused_before_anything_is_sent(
     endpoint: FakeEndpoint, variants: dict[str, str] | None, wanted: str, allowed: str
 ) -> None:
     bench = Bench(endpoint, mode="single-model")
-    bench.ssm.parameters[OUTPUTS] = serving_outputs("single-model", variants=variants)
+    bench.aws.parameters[OUTPUTS] = serving_outputs("single-model", variants=variants)
     with pytest.raises(
         InputError, match=f"{wanted}', which endpoint text of environment 'dev' does not have"
     ) as caught:
@@ -160,10 +160,10 @@ def test_a_variant_that_the_endpoint_lacks_is_refused_before_anything_is_sent(
 
 def test_a_variant_of_another_type_since_the_last_look_is_read_again(endpoint: FakeEndpoint) -> None:
     bench = Bench(endpoint, mode="single-model")
-    bench.ssm.parameters[OUTPUTS] = serving_outputs("single-model", variants=AB)
+    bench.aws.parameters[OUTPUTS] = serving_outputs("single-model", variants=AB)
     bench.client.invoke("bert", X, variant="b")
     bench.time.seconds += 1
-    bench.ssm.parameters[OUTPUTS] = serving_outputs("single-model", variants={**AB, "b": "b-g5-xlarge"})
+    bench.aws.parameters[OUTPUTS] = serving_outputs("single-model", variants={**AB, "b": "b-g5-xlarge"})
     endpoint.reply = lambda asked: error_reply("ValidationError", 400) if asked.variant == AB["b"] else echo(asked)
     assert bench.client.invoke("bert", X, variant="b").variant == "b-g5-xlarge"
 
@@ -180,7 +180,7 @@ def gone(archive: str) -> Any:
 def test_when_the_archive_is_gone_the_record_is_read_again(bench: Bench) -> None:
     bench.client.invoke("bert", X)
     bench.time.seconds += 1
-    bench.ssm.parameters["/tritonstack/dev/text/bert"] = TWO
+    bench.aws.parameters["/tritonstack/dev/text/bert"] = TWO
     bench.endpoint.reply = gone(f"bert.{ONE}.tar.gz")
     assert bench.client.invoke("bert", X).target_model == f"bert.{TWO}.tar.gz"
     assert bench.targets == [f"bert.{ONE}.tar.gz"] * 2 + [f"bert.{TWO}.tar.gz"]
@@ -195,7 +195,7 @@ def test_a_refusal_with_an_unchanged_record_is_told_after_one_look(bench: Bench,
     assert len(bench.endpoint.requests) == 1
     assert bench.time.slept == []
     if name != "bert":
-        assert bench.session.made == ["sagemaker-runtime"], "an archive needs no permission but to invoke"
+        assert bench.aws.services == ["sagemaker-runtime"], "an archive needs no permission but to invoke"
 
 
 def test_many_threads_share_one_client_and_each_gets_its_own_answer(bench: Bench) -> None:
@@ -216,8 +216,8 @@ def test_many_threads_share_one_client_and_each_gets_its_own_answer(bench: Bench
     with ThreadPoolExecutor(8) as pool:
         for future in [pool.submit(caller, number) for number in range(8)]:
             future.result(60)
-    assert bench.ssm.reads == ["/tritonstack/dev/", OUTPUTS], "one read of each serves all threads"
-    assert sorted(bench.session.made) == ["sagemaker-runtime", "ssm"]
+    assert bench.aws.parameter_reads == ["/tritonstack/dev/", OUTPUTS], "one read of each serves all threads"
+    assert sorted(bench.aws.services) == ["sagemaker-runtime", "ssm"]
     assert len(bench.waits) == len(bench.endpoint.requests) - 80 > 0
 
 
@@ -241,7 +241,7 @@ def systems(tmp_path: Path) -> Iterator[Systems]:
 @pytest.fixture
 def client(systems: Systems, tmp_path: Path) -> ModelClient:
     """A client with a cache of its own."""
-    return ModelClient(environment=ENVIRONMENT, session=systems.session, cache_folder=tmp_path / "cache")
+    return ModelClient(environment=ENVIRONMENT, session=systems.aws, cache_folder=tmp_path / "cache")
 
 
 def test_what_cannot_be_asked_is_said_before_anything_is_sent(
@@ -266,9 +266,10 @@ def test_a_manifest_that_is_none_is_as_good_as_missing(
     client: ModelClient, systems: Systems, change: dict[str, Any] | None
 ) -> None:
     if change is None:
-        systems.s3.objects.clear()
+        systems.aws.artifacts.clear()
     else:
-        systems.s3.objects[f"manifests/{ENDPOINTS['t5-python']}/24.09-t4/t5-python.{DIGEST}.json"] |= change
+        key = f"manifests/{ENDPOINTS['t5-python']}/24.09-t4/t5-python.{DIGEST}.json"
+        systems.aws.artifacts[key] = document(json.loads(systems.aws.artifacts[key]) | change)
     assert client.tensor_table("t5-python") is None
     with pytest.raises(InputError, match="manifest cannot be read"):
         client.ask("t5-python", text="house")

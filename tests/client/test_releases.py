@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.client.fakes import FakeSsm, FakeTime, client_error
+from tests.client.fakes import FakeTime
+from tests.fake_aws import FakeAws
 from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
 from tritonstack.client.releases import ModelReference, ReleaseRecords
 from tritonstack.errors import InputError
@@ -20,10 +21,11 @@ PARAMETERS = {
 }
 
 
-def records(parameters: dict[str, str] | None = None) -> tuple[ReleaseRecords, FakeSsm, FakeTime]:
-    """Records of environment ``dev``, with their source and clock."""
-    ssm, time = FakeSsm(dict(PARAMETERS if parameters is None else parameters)), FakeTime()
-    return ReleaseRecords(environment="dev", ssm=lambda: ssm, now=lambda: time.seconds), ssm, time
+def records(parameters: dict[str, str] | None = None) -> tuple[ReleaseRecords, FakeAws, FakeTime]:
+    """Records of environment ``dev``, with their account and clock."""
+    aws, time = FakeAws(parameters=dict(PARAMETERS if parameters is None else parameters)), FakeTime()
+    ssm = aws.client("ssm")
+    return ReleaseRecords(environment="dev", ssm=lambda: ssm, now=lambda: time.seconds), aws, time
 
 
 def resolve(source: ReleaseRecords, name: str) -> str:
@@ -33,10 +35,10 @@ def resolve(source: ReleaseRecords, name: str) -> str:
 
 
 def test_a_name_alone_is_found_among_all_records() -> None:
-    source, ssm, _ = records()
+    source, aws, _ = records()
     assert resolve(source, "bert-large") == f"text → bert-large.{TWO}.tar.gz"
     assert resolve(source, "digits-onnx") == f"digits → digits-onnx.{ONE}.tar.gz"
-    assert ssm.reads == ["/tritonstack/dev/"]
+    assert aws.parameter_reads == ["/tritonstack/dev/"]
 
 
 def test_an_ambiguous_name_is_refused_with_its_candidates() -> None:
@@ -48,21 +50,21 @@ def test_an_ambiguous_name_is_refused_with_its_candidates() -> None:
 def test_a_second_endpoint_with_the_model_breaks_no_client_that_calls_it_by_its_name_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    source, ssm, time = records()
+    source, aws, time = records()
     first = f"digits → digits-onnx.{ONE}.tar.gz"
     assert resolve(source, "digits-onnx") == first
-    ssm.parameters["/tritonstack/dev/canary/digits-onnx"] = TWO
+    aws.parameters["/tritonstack/dev/canary/digits-onnx"] = TWO
     for _ in range(3):
         time.seconds += 61
         assert resolve(source, "digits-onnx") == first
     (said,) = [record.getMessage() for record in caplog.records]
     assert "one of canary/digits-onnx, digits/digits-onnx" in said
     with pytest.raises(AmbiguousModelError, match="as endpoint/model"):  # a client that starts now
-        resolve(ReleaseRecords(environment="dev", ssm=lambda: ssm), "digits-onnx")
-    ssm.parameters["/tritonstack/dev/digits/digits-onnx"] = TWO  # its own record still moves
+        resolve(ReleaseRecords(environment="dev", ssm=lambda: aws.client("ssm")), "digits-onnx")
+    aws.parameters["/tritonstack/dev/digits/digits-onnx"] = TWO  # its own record still moves
     time.seconds += 61
     assert resolve(source, "digits-onnx") == f"digits → digits-onnx.{TWO}.tar.gz"
-    del ssm.parameters["/tritonstack/dev/digits/digits-onnx"]  # and it lives as long as its endpoint does
+    del aws.parameters["/tritonstack/dev/digits/digits-onnx"]  # and it lives as long as its endpoint does
     time.seconds += 61
     assert resolve(source, "digits-onnx") == f"canary → digits-onnx.{TWO}.tar.gz"
 
@@ -87,30 +89,30 @@ def test_an_endpoint_in_place_of_a_model_is_refused_with_its_models() -> None:
 
 
 def test_records_are_read_again_after_a_minute() -> None:
-    source, ssm, time = records()
+    source, aws, time = records()
     resolve(source, "text/bert")
-    ssm.parameters["/tritonstack/dev/text/bert"] = ONE
+    aws.parameters["/tritonstack/dev/text/bert"] = ONE
     time.seconds += 59
     assert resolve(source, "text/bert") == f"text → bert.{TWO}.tar.gz"
     time.seconds += 1
     assert resolve(source, "text/bert") == f"text → bert.{ONE}.tar.gz"
-    assert len(ssm.reads) == 2
+    assert len(aws.parameter_reads) == 2
     time.seconds += 61
-    ssm.failure = client_error("ThrottlingException")
+    aws.refused["ssm"] = "ThrottlingException"
     assert resolve(source, "text/bert") == f"text → bert.{ONE}.tar.gz", "while SSM is down the last record serves"
     time.seconds += 61
-    ssm.failure = None
-    del ssm.parameters["/tritonstack/dev/text/bert"]
+    aws.refused.clear()
+    del aws.parameters["/tritonstack/dev/text/bert"]
     with pytest.raises(UnknownModelError):  # a removed one is not served from memory
         resolve(source, "text/bert")
 
 
 def test_no_permission_to_list_says_to_name_the_endpoint() -> None:
-    source, ssm, _ = records()
-    ssm.failure = client_error("AccessDeniedException")
+    source, aws, _ = records()
+    aws.refused["ssm"] = "AccessDeniedException"
     with pytest.raises(ReleaseLookupError, match="endpoint/model") as caught:
         resolve(source, "bert")
-    assert caught.value.__cause__ is ssm.failure
+    assert "AccessDeniedException" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -14,9 +12,19 @@ import pytest
 from aws_cdk import aws_iam as iam
 from botocore.config import Config
 
-from tests.client.fakes import FakeEndpoint, FakeTime, Reply, Request, echo, error_reply, serving_outputs
+from tests.client.fakes import (
+    FakeEndpoint,
+    FakeTime,
+    Reply,
+    Request,
+    client_account,
+    echo,
+    error_reply,
+    serving_outputs,
+)
 from tests.client.rights import Caller, documented
 from tests.constructs_lib.templates import of_type, template_of
+from tests.fake_aws import FakeAws
 from tests.stacks.environments import DIGITS, environment, new_stage
 from tritonstack.client import ModelClient
 from tritonstack.client.errors import ReleaseLookupError
@@ -41,11 +49,10 @@ def sagemaker(mode: str) -> Any:
 
 
 @dataclass
-class Aws:
-    """Makes real boto3 clients of a caller with these rights; Systems Manager answers with ``parameters``."""
+class GuardedAws:
+    """An account as a caller with these rights sees it."""
 
-    endpoint: FakeEndpoint
-    parameters: dict[str, str]
+    aws: FakeAws
     caller: Caller
     time: FakeTime = field(default_factory=FakeTime)
 
@@ -53,23 +60,12 @@ class Aws:
         session = self.caller.guard(
             boto3.Session(aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1")
         )
-        answers: dict[str, Callable[..., Any]] = {"GetParameter": self._get, "GetParametersByPath": self._list}
-        for operation, answer in answers.items():
-            session.events.register(f"before-call.ssm.{operation}", answer)
-        return session.client(service_name, endpoint_url=self.endpoint.url, config=config)
+        url = self.aws.urls.get(service_name)
+        client: Any = session.client(service_name, endpoint_url=url, config=config)  # type: ignore[call-overload]
+        return client if url else self.aws.respond_to(client, service_name)
 
     def models(self) -> ModelClient:
         return ModelClient(environment="local", session=self, clock=self.time.clock())
-
-    def _get(self, *, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
-        name = json.loads(params["body"])["Name"]
-        if name not in self.parameters:
-            return SimpleNamespace(status_code=400), {"Error": {"Code": "ParameterNotFound", "Message": name}}
-        return SimpleNamespace(status_code=200), {"Parameter": {"Name": name, "Value": self.parameters[name]}}
-
-    def _list(self, **_: Any) -> tuple[Any, dict[str, Any]]:
-        found = [{"Name": name, "Value": value} for name, value in self.parameters.items()]
-        return SimpleNamespace(status_code=200), {"Parameters": found}
 
 
 @pytest.fixture
@@ -78,11 +74,12 @@ def endpoint() -> Iterator[FakeEndpoint]:
         yield served
 
 
-def aws(endpoint: FakeEndpoint, mode: str, *, outputs: str | None = "", without: str = "") -> Aws:
+def aws(endpoint: FakeEndpoint, mode: str, *, outputs: str | None = "", without: str = "") -> GuardedAws:
     """An endpoint in a mode; ``outputs``: what its stack wrote, None: it was deployed before there were outputs."""
     endpoint.reply = sagemaker(mode)
     written = {} if outputs is None else {OUTPUTS: outputs or serving_outputs(mode)}
-    return Aws(endpoint, {RECORD: DIGEST, **written}, Caller(documented(without=without)))
+    account = client_account(endpoint, {RECORD: DIGEST, **written})
+    return GuardedAws(account, Caller(documented(without=without)))
 
 
 @pytest.mark.parametrize("name", ["digits/bert", "bert"])
@@ -120,7 +117,7 @@ def test_the_mode_is_read_seldom_and_again_where_sagemaker_refuses(endpoint: Fak
     client.invoke("digits/bert", X)
     assert world.caller.allowed.count("GetParameter") == 3, "the record twice, the mode once"
     endpoint.reply = sagemaker("single-model")
-    world.parameters[OUTPUTS] = serving_outputs("single-model")
+    world.aws.parameters[OUTPUTS] = serving_outputs("single-model")
     assert client.invoke("digits/bert", X).target_model is None
     assert [each.target_model for each in endpoint.requests] == [ARCHIVE, ARCHIVE, ARCHIVE, None]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.preflight.fakes import FakeSession, RefusalError
+from tests.fake_aws import AwsError, FakeAws
 from tritonstack.deployed.stacks import DeployedStack, stack_of
 
+NOT_AUTHORIZED = AwsError("AccessDenied", "not authorized")
 BUCKET = {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}
 EMPTIED = {
     "Bucket": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Delete"},
@@ -44,47 +45,37 @@ def deployed(*rows: Mapping[str, Any]) -> tuple[DeployedStack, ...]:
 
 
 @dataclass
-class Account:
-    """Stacks, their templates and endpoints; ``slow``: how often a stack is read before its operation has ended.
+class Account(FakeAws):
+    """An account with stacks, their templates and endpoints.
 
-    ``failing``: stack → reason why its deletion fails.
+    Attributes:
+        rows: stacks as DescribeStacks has them.
+        templates: stack → resources of its template.
+        instances: endpoint → instances of its one variant.
+        slow: how often a stack is described before its operation has ended.
+        failing: stack → reason why its deletion fails.
+        deleted: stacks that were deleted, in order.
+        polls: stack → how often it was described while its operation was in progress.
     """
 
-    rows: list[dict[str, Any]]
+    rows: list[dict[str, Any]] = field(default_factory=list)
     templates: dict[str, dict[str, Any]] = field(default_factory=dict)
     instances: dict[str, int] = field(default_factory=dict)
     slow: int = 1
     failing: dict[str, str] = field(default_factory=dict)
-    refused: frozenset[str] = frozenset()
     deleted: list[str] = field(default_factory=list)
     polls: dict[str, int] = field(default_factory=dict)
-
-    def session(self) -> FakeSession:
-        """A session of it."""
-        answers: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "cloudformation.DescribeStacks": self._describe,
-            "cloudformation.DeleteStack": self._delete,
-            "cloudformation.DescribeStackEvents": self._events,
-            "cloudformation.ListStackResources": self._resources,
-            "cloudformation.GetTemplate": self._template,
-            "sagemaker.DescribeEndpoint": self._endpoint,
-            "sagemaker.DescribeEndpointConfig": lambda _: {
-                "ProductionVariants": [{"VariantName": "v", "InstanceType": "ml.g4dn.xlarge"}]
-            },
-        }
-        denied = RefusalError("AccessDenied", "not authorized")
-        return FakeSession({name: denied if name in self.refused else each for name, each in answers.items()})
 
     def _named(self, name: str) -> dict[str, Any] | None:
         return next((each for each in self.rows if name in (each["StackName"], each["StackId"])), None)
 
-    def _describe(self, request: dict[str, Any]) -> Any:
-        name = request.get("StackName")
+    def _DescribeStacks(self, StackName: str | None = None) -> dict[str, Any]:
+        name = StackName
         if name is None:
             return {"Stacks": [each for each in self.rows if each["StackStatus"] != "DELETE_COMPLETE"]}
         row = self._named(name)
         if row is None:
-            return RefusalError("ValidationError", f"Stack with id {name} does not exist")
+            raise AwsError("ValidationError", f"Stack with id {name} does not exist")
         kind, _, running = row["StackStatus"].partition("_")
         if running == "IN_PROGRESS":
             self.polls[row["StackName"]] = self.polls.get(row["StackName"], 0) + 1
@@ -92,15 +83,15 @@ class Account:
                 row["StackStatus"] = f"{kind}_{'FAILED' if row['StackName'] in self.failing else 'COMPLETE'}"
         return {"Stacks": [dict(row)]}
 
-    def _delete(self, request: dict[str, Any]) -> Any:
-        row = self._named(request["StackName"])
+    def _DeleteStack(self, StackName: str) -> dict[str, Any]:
+        row = self._named(StackName)
         assert row is not None
         self.deleted.append(row["StackName"])
         row["StackStatus"] = "DELETE_IN_PROGRESS"
         return {}
 
-    def _events(self, request: dict[str, Any]) -> Any:
-        row = self._named(request["StackName"])
+    def _DescribeStackEvents(self, StackName: str) -> dict[str, Any]:
+        row = self._named(StackName)
         assert row is not None
         name, failed = row["StackName"], row["StackStatus"] == "DELETE_FAILED"
         head = {"StackId": row["StackId"], "StackName": name, "Timestamp": 0}
@@ -117,8 +108,8 @@ class Account:
             )
         return {"StackEvents": rows}
 
-    def _resources(self, request: dict[str, Any]) -> Any:
-        row = self._named(request["StackName"])
+    def _ListStackResources(self, StackName: str) -> dict[str, Any]:
+        row = self._named(StackName)
         assert row is not None
         template = self.templates.get(row["StackName"], {})
         return {
@@ -134,18 +125,22 @@ class Account:
             ]
         }
 
-    def _template(self, request: dict[str, Any]) -> Any:
-        row = self._named(request["StackName"])
+    def _GetTemplate(self, StackName: str, **_: str) -> dict[str, Any]:
+        row = self._named(StackName)
         assert row is not None
         return {"TemplateBody": json.dumps({"Resources": self.templates.get(row["StackName"], {})})}
 
-    def _endpoint(self, request: dict[str, Any]) -> Any:
-        name = request["EndpointName"]
+    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
+        name = EndpointName
         if name not in self.instances:
-            return RefusalError("ValidationException", f'Could not find endpoint "{name}".')
+            raise AwsError("ValidationException", f'Could not find endpoint "{name}".')
         return {
             "EndpointName": name,
             "EndpointConfigName": "config",
             "EndpointStatus": "InService",
             "ProductionVariants": [{"VariantName": "v", "CurrentInstanceCount": self.instances[name]}],
         }
+
+    def _DescribeEndpointConfig(self, EndpointConfigName: str) -> dict[str, Any]:
+        assert EndpointConfigName == "config"
+        return {"ProductionVariants": [{"VariantName": "v", "InstanceType": "ml.g4dn.xlarge"}]}

@@ -32,13 +32,13 @@ class Said:
 
 
 def delete(account: Account, said: Said | None = None) -> Deleter:
-    deleter = Deleter(account.session(), step=(said or Said()).step, poll_seconds=0)
+    deleter = Deleter(account, step=(said or Said()).step, poll_seconds=0)
     deleter.delete(of_environment(deployed(*account.rows), "dev"))
     return deleter
 
 
 def test_each_kind_is_begun_when_the_one_before_it_is_gone_and_endpoints_go_at_once() -> None:
-    account, said = Account([part("dev", name) for name in PARTS], slow=3), Said()
+    account, said = Account(rows=[part("dev", name) for name in PARTS], slow=3), Said()
     deleter = delete(account, said)
     assert account.deleted == ["dev-observability", "dev-serving-a", "dev-serving-b", "dev-network"]
     assert said.steps == [f"delete {name}" for name in account.deleted]
@@ -48,7 +48,9 @@ def test_each_kind_is_begun_when_the_one_before_it_is_gone_and_endpoints_go_at_o
 
 
 def test_a_failed_deletion_names_its_resource_what_is_done_and_what_was_not_begun() -> None:
-    account = Account([part("dev", name) for name in PARTS], failing={"dev-serving-a": "the subnet has dependencies"})
+    account = Account(
+        rows=[part("dev", name) for name in PARTS], failing={"dev-serving-a": "the subnet has dependencies"}
+    )
     with pytest.raises(WorkFailedError) as caught:
         delete(account)
     text = str(caught.value)
@@ -64,26 +66,26 @@ def test_a_failed_deletion_names_its_resource_what_is_done_and_what_was_not_begu
 
 
 def test_a_deletion_that_is_under_way_is_followed_and_one_that_ended_meanwhile_is_done() -> None:
-    account = Account([part("dev", "serving-a", StackStatus="DELETE_IN_PROGRESS")])
+    account = Account(rows=[part("dev", "serving-a", StackStatus="DELETE_IN_PROGRESS")])
     gone = deployed(part("dev", "network"))
-    Deleter(account.session(), step=Said().step, poll_seconds=0).delete([*deployed(*account.rows), *gone])
+    Deleter(account, step=Said().step, poll_seconds=0).delete([*deployed(*account.rows), *gone])
     assert account.deleted == []
     assert account.rows[0]["StackStatus"] == "DELETE_COMPLETE"
 
 
 def test_a_stack_that_somebody_deploys_by_now_is_left_alone() -> None:
-    account = Account([part("dev", "serving-a")])
+    account = Account(rows=[part("dev", "serving-a")])
     left = deployed(*account.rows)
     account.rows[0]["StackStatus"] = "UPDATE_IN_PROGRESS"
     with pytest.raises(WorkFailedError, match="UPDATE_IN_PROGRESS by now"):
-        Deleter(account.session(), step=Said().step, poll_seconds=0).delete(left)
+        Deleter(account, step=Said().step, poll_seconds=0).delete(left)
     assert account.deleted == []
 
 
 def test_an_update_is_waited_for_to_its_end() -> None:
-    account, said = Account([part("dev", "serving-a", StackStatus="UPDATE_IN_PROGRESS")], slow=2), Said()
+    account, said = Account(rows=[part("dev", "serving-a", StackStatus="UPDATE_IN_PROGRESS")], slow=2), Said()
     [stack] = deployed(*account.rows)
-    deleter = Deleter(account.session(), step=said.step, poll_seconds=0)
+    deleter = Deleter(account, step=said.step, poll_seconds=0)
     assert deleter.until_idle(stack, said) == "UPDATE_COMPLETE"
     assert len(said.said) == 2
     account.rows.clear()
@@ -91,8 +93,8 @@ def test_an_update_is_waited_for_to_its_end() -> None:
 
 
 def test_what_goes_on_after_an_interruption_is_named() -> None:
-    account, said = Account([part("dev", "serving-a"), part("dev", "network")]), Said()
-    deleter = Deleter(account.session(), step=said.step, poll_seconds=0)
+    account, said = Account(rows=[part("dev", "serving-a"), part("dev", "network")]), Said()
+    deleter = Deleter(account, step=said.step, poll_seconds=0)
 
     def interrupt(text: str) -> None:
         raise KeyboardInterrupt

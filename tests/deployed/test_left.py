@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.deployed.account import BUCKET, EMPTIED, Account, deployed, part, stack_row
+from tests.deployed.account import BUCKET, EMPTIED, NOT_AUTHORIZED, Account, deployed, part, stack_row
 from tests.stacks.environments import DIGITS, environment
 from tritonstack.aws.read_only import NotKnownError, ReadOnlyCalls
 from tritonstack.config import Environment
@@ -28,7 +28,7 @@ NAT = {
 
 def look(account: Account, settings: Environment | None = None, **known: Any) -> Deployed:
     """What left, of environment ``dev`` unless ``settings`` has another."""
-    calls = ReadOnlyCalls(account.session())
+    calls = ReadOnlyCalls(account)
     return deployed_and_left(calls, settings or environment(), project=known.get("project", Path("/nowhere")))
 
 
@@ -79,7 +79,7 @@ def test_names_with_dashes_are_never_taken_for_another_environments(pairs: list[
 
 def test_a_left_endpoint_costs_its_instances_of_now_and_a_network_its_gateways() -> None:
     account = Account(
-        [part("dev", "serving-old"), part("dev", "network"), part("dev", "artifacts")],
+        rows=[part("dev", "serving-old"), part("dev", "network"), part("dev", "artifacts")],
         templates={"dev-network": NAT},
         instances={"dev-old": 3},
     )
@@ -93,21 +93,21 @@ def test_a_left_endpoint_costs_its_instances_of_now_and_a_network_its_gateways()
 
 def test_an_unknown_price_is_unknown_and_never_zero() -> None:
     account = Account(
-        [part("dev", "serving-old")],
+        rows=[part("dev", "serving-old")],
         templates={"dev-serving-old": {"New": {"Type": "AWS::Unheard::Of"}}},
         instances={"dev-old": 1},
     )
     [found] = look(account).left
     assert found.cost.usd_per_hour is None
     assert "AWS::Unheard::Of" in " ".join(found.cost.unknown)
-    hidden = Account(account.rows, refused=frozenset({"sagemaker.DescribeEndpoint", "cloudformation.GetTemplate"}))
+    hidden = Account(rows=account.rows, refused={"DescribeEndpoint": NOT_AUTHORIZED, "GetTemplate": NOT_AUTHORIZED})
     [found] = look(hidden).left
     assert found.cost.usd_per_hour is None
     assert "whose instances are not known" in found.sentence
 
 
 def test_where_stacks_may_not_be_listed_that_is_said_with_the_permission() -> None:
-    account = Account([part("dev", "serving-old")], refused=frozenset({"cloudformation.DescribeStacks"}))
+    account = Account(rows=[part("dev", "serving-old")], refused={"DescribeStacks": NOT_AUTHORIZED})
     with pytest.raises(NotKnownError) as caught:
         look(account)
     assert caught.value.permission == "cloudformation:DescribeStacks"
@@ -117,7 +117,7 @@ def going_and_kept(
     rows: list[dict[str, Any]], *, archives: bool = False, **more: Any
 ) -> tuple[list[str], dict[str, str]]:
     """What is deleted, and what is kept with the reason, where the file of ``dev`` is gone."""
-    calls = ReadOnlyCalls(Account(rows, **more).session())
+    calls = ReadOnlyCalls(Account(rows=rows, **more))
     found = deployed_without_file(calls, "dev", region=REGION, why="it is gone", project=Path("/nowhere"))
     made = deletion_of(found, archives=archives)
     return [each.stack.name for each in made.stacks], {each.stack.name: why for each, why in made.kept}
@@ -149,9 +149,9 @@ def test_archives_go_only_when_that_is_asked_for_and_a_retained_bucket_is_named(
     assert (names, list(kept)) == ([], ["dev-artifacts"])
     assert "--archives" in kept["dev-artifacts"]
     assert going_and_kept(rows, templates={"dev-artifacts": EMPTIED}, archives=True) == (["dev-artifacts"], {})
-    account = Account(rows, templates={"dev-artifacts": {"Bucket": BUCKET}})
+    account = Account(rows=rows, templates={"dev-artifacts": {"Bucket": BUCKET}})
     [found] = deployed_without_file(
-        ReadOnlyCalls(account.session()), "dev", region=REGION, why="gone", project=Path("/nowhere")
+        ReadOnlyCalls(account), "dev", region=REGION, why="gone", project=Path("/nowhere")
     ).left
     assert found.retained == ("AWS::S3::Bucket dev-artifacts-bucket",)
     assert found.emptied == ()

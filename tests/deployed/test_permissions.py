@@ -25,12 +25,11 @@ def test_the_documented_policies_allow_the_list_and_the_deletion() -> None:
     page = (REPOSITORY / "docs/removing.md").read_text(encoding="utf-8")
     [block] = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     listing = set(ACTION.findall((REPOSITORY / "docs/preflight.md").read_text(encoding="utf-8")))
-    account = Account([part("dev", "serving-old"), part("dev", "network")], instances={"dev-old": 1})
-    session = account.session()
+    account = Account(rows=[part("dev", "serving-old"), part("dev", "network")], instances={"dev-old": 1})
     found = deployed_without_file(
-        ReadOnlyCalls(session), "dev", region="us-east-1", why="gone", project=Path("/nowhere")
+        ReadOnlyCalls(account), "dev", region="us-east-1", why="gone", project=Path("/nowhere")
     )
-    assert actions(session.calls) <= listing
-    session.calls.clear()
-    Deleter(session, step=Said().step, poll_seconds=0).delete(of_environment(found.stacks, "dev"))
-    assert actions(session.calls) - listing == set(ACTION.findall(block))
+    assert actions(account.calls) <= listing
+    account.calls.clear()
+    Deleter(account, step=Said().step, poll_seconds=0).delete(of_environment(found.stacks, "dev"))
+    assert actions(account.calls) - listing == set(ACTION.findall(block))

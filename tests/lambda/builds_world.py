@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-from tests import fake_aws as fakes
+from tests import fake_aws
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 stack_events: Any = importlib.import_module("tests.lambda.stack_events")
@@ -33,7 +33,7 @@ STARTED_BY = "TRITONSTACK_STARTED_BY"
 
 
 @dataclass
-class FakeBuilds(fakes.FakeAws):
+class FakeBuilds(fake_aws.FakeAws):
     """As FakeAws, with builds.
 
     Attributes:
@@ -55,12 +55,6 @@ class FakeBuilds(fakes.FakeAws):
         """Let a build end."""
         self.builds[identity] |= {"buildStatus": status, "phases": phases or []}
 
-    def _PutObject(self, Bucket: str, Key: str, Body: Any, IfNoneMatch: str = "") -> dict[str, Any]:
-        if IfNoneMatch == "*" and (Bucket, Key) in self.objects:
-            raise fakes.AwsError("PreconditionFailed")
-        self.objects[Bucket, Key] = Body if isinstance(Body, bytes) else Body.read()  # boto3 makes it a stream
-        return {}
-
     def _StartBuild(
         self,
         projectName: str,
@@ -76,11 +70,15 @@ class FakeBuilds(fakes.FakeAws):
             "startTime": BEGAN + timedelta(minutes=self.minutes),
             "buildStatus": "IN_PROGRESS",
             "environment": {"environmentVariables": environmentVariablesOverride},
-            "logs": {"groupName": "/log", "streamName": identity, "deepLink": f"https://console/{identity}"},
+            "logs": {
+                "groupName": "/log",
+                "streamName": identity.partition(":")[2],
+                "deepLink": f"https://console/{identity}",
+            },
         }
         known = self.builds.setdefault(identity, build)
         if known["environment"] != build["environment"]:  # API reference: the same token with other parameters
-            raise fakes.AwsError("InvalidInputException")
+            raise fake_aws.AwsError("InvalidInputException")
         return {"build": known}
 
     def _age(self, identity: str) -> float:
@@ -93,7 +91,7 @@ class FakeBuilds(fakes.FakeAws):
         ids = [identity for identity in self.builds if identity.startswith(f"{projectName}:")]
         ids.sort(key=lambda identity: self.builds[identity]["startTime"], reverse=True)
         start = int(nextToken)
-        page: dict[str, Any] = {"ids": ids[start : start + PAGE]}
+        page: dict[str, Any] = {"ids": ids[start : start + PAGE]} if ids else {}
         return page | ({"nextToken": str(start + PAGE)} if start + PAGE < len(ids) else {})
 
     def _BatchGetBuilds(self, ids: list[str]) -> dict[str, Any]:
@@ -144,7 +142,7 @@ class FakeEngines(FakeBuilds):
 
     def _StopBuild(self, id: str) -> dict[str, Any]:  # noqa: A002 - as the API spells it
         if id in self.unstoppable:
-            raise fakes.AwsError("InternalServerError")
+            raise fake_aws.AwsError("InternalServerError")
         self.stopped.append(id)
         self.builds[id]["buildStatus"] = "STOPPED"
         return {"build": self.builds[id]}
@@ -177,7 +175,7 @@ class FakeEngines(FakeBuilds):
         if ProcessingJobName in self.ends:
             job["status"] = "Completed"
         if ProcessingJobName in self.unstoppable or job["status"] != "InProgress":
-            raise fakes.AwsError("ValidationException")
+            raise fake_aws.AwsError("ValidationException")
         self.stopped.append(ProcessingJobName)
         job["status"] = "Stopping"
         return {}
@@ -245,7 +243,7 @@ class World:
 
     def publish(self, *names: str) -> None:
         for name in names:
-            self.aws.objects["artifacts", f"{PREFIX}{name}.tar.gz"] = b"archive"
+            self.aws.artifacts[f"{PREFIX}{name}.tar.gz"] = b"archive"
 
     def build_set(self, models: dict[str, str]) -> dict[str, Any]:
         return {
@@ -257,7 +255,7 @@ class World:
         }
 
     def event(self, request: str, models: dict[str, str], *, request_id: str = "request") -> dict[str, Any]:
-        self.aws.objects["staging", "set.build-set"] = json.dumps(self.build_set(models)).encode()
+        self.aws.buckets["staging"]["set.build-set"] = json.dumps(self.build_set(models)).encode()
         event = {
             "RequestType": request,
             "ResourceType": "Custom::ModelBuilds",
@@ -286,7 +284,7 @@ class World:
         [build] = self.aws.builds.values()
         variables = {each["name"]: each["value"] for each in build["environment"]["environmentVariables"]}
         bucket, _, key = variables["TRITONSTACK_ORDER"].removeprefix("s3://").partition("/")
-        found: dict[str, Any] = json.loads(self.aws.objects[bucket, key])
+        found: dict[str, Any] = json.loads(self.aws.buckets[bucket][key])
         return found
 
     def ended(self, status: str, *, phases: list[dict[str, Any]] | None = None, identity: str = "project:0") -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
-from botocore.exceptions import ClientError
+from tests import fake_aws
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 clients: Any = importlib.import_module("lambda.shared.clients")
@@ -17,7 +15,8 @@ stack_events: Any = importlib.import_module("tests.lambda.stack_events")
 
 ENDPOINT = "dev-digits"
 NAME = f"/aws/sagemaker/Endpoints/{ENDPOINT}"
-ARN = f"arn:{NAME}"
+ARN_PREFIX = "arn:aws:logs:us-east-1:123456789012:log-group:"
+ARN = f"{ARN_PREFIX}{NAME}"
 
 
 def stack_arn(number: int = 1, *, name: str = "dev-serving-digits") -> str:
@@ -48,17 +47,29 @@ class Group:
 
 
 @dataclass
-class World:
-    """What exists. ``status``: of the stack; ``lives``: whether the endpoint exists."""
+class World(fake_aws.FakeAws):
+    """CloudWatch Logs with log groups, an endpoint and a stack.
+
+    Attributes:
+        groups: name → log group.
+        status: of the stack.
+        lives: whether the endpoint exists.
+        gone_keys: ARNs of KMS keys that are deleted.
+        events: of the stack.
+    """
 
     groups: dict[str, Group] = field(default_factory=dict)
     status: str = "CREATE_IN_PROGRESS"
     lives: bool = False
     gone_keys: set[str] = field(default_factory=set)
     events: Any = None
+    _clients: Any = None
+
+    def __post_init__(self) -> None:
+        self._clients = clients.Aws(self.client)
 
     def send(self, request: str, *, stack: str = stack_arn(), old: dict[str, str] | None = None, **changes: str) -> str:
-        """An event of CloudFormation; what the function did."""
+        """Send an event as CloudFormation does; returns what the function did."""
         event = {"RequestType": request, "StackId": stack, "ResourceProperties": properties(**changes)}
         if old is not None:
             event["OldResourceProperties"] = old
@@ -68,7 +79,7 @@ class World:
         """An event that CloudFormation sends."""
         event["LogicalResourceId"] = "Group"
         self.begin(event)
-        done: str = handler.apply(event, clients.Aws(self.connect))
+        done: str = handler.apply(event, self._clients)
         return done
 
     def begin(self, event: dict[str, Any]) -> None:
@@ -77,71 +88,66 @@ class World:
         self.events.becomes(self.status)
         self.events.begins(event)
 
-    def connect(self, service: str) -> Any:
-        if service == "logs":
-            return self
-        if service == "sagemaker":
-            return SimpleNamespace(describe_endpoint=self._endpoint)
-        return SimpleNamespace(get_paginator=lambda _: SimpleNamespace(paginate=self._stack_events))
+    def group(self, name: str = NAME) -> Group:
+        """A log group, by name or ARN."""
+        if (found := self.groups.get(name.removeprefix(ARN_PREFIX))) is None:
+            raise fake_aws.AwsError("ResourceNotFoundException")
+        return found
 
-    def _stack_events(self, *, StackName: str) -> Iterator[dict[str, Any]]:
+    def _DescribeStackEvents(self, StackName: str, **given: str) -> dict[str, Any]:
         self.events.becomes(self.status)
-        yield {"StackEvents": self.events.events[::-1] if StackName == self.events.stack_id else []}
+        if StackName != self.events.stack_id:
+            return {"StackEvents": []}
+        page: dict[str, Any] = self.events.answer(StackName=StackName, **given)
+        return page
 
-    def _endpoint(self, *, EndpointName: str) -> dict[str, str]:
+    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, str]:
         assert EndpointName == ENDPOINT
         if not self.lives:
-            raise error("ValidationException", f'Could not find endpoint "{ENDPOINT}".')
+            raise fake_aws.AwsError("ValidationException", f'Could not find endpoint "{ENDPOINT}".')
         return {"EndpointStatus": "InService"}
 
-    def create_log_group(self, *, logGroupName: str, tags: dict[str, str]) -> None:
+    def _CreateLogGroup(self, logGroupName: str, tags: dict[str, str]) -> None:
         if logGroupName in self.groups:
-            raise error("ResourceAlreadyExistsException")
+            raise fake_aws.AwsError("ResourceAlreadyExistsException")
         self.groups[logGroupName] = Group(tags=dict(tags))
 
-    def list_tags_for_resource(self, *, resourceArn: str) -> dict[str, Any]:
-        return {"tags": dict(self.group(resourceArn).tags)}
-
-    def tag_resource(self, *, resourceArn: str, tags: dict[str, str]) -> None:
-        self.group(resourceArn).tags.update(tags)
-
-    def untag_resource(self, *, resourceArn: str, tagKeys: list[str]) -> None:
-        for key in tagKeys:
-            del self.group(resourceArn).tags[key]
-
-    def put_retention_policy(self, *, logGroupName: str, retentionInDays: int) -> None:
-        self.group(logGroupName).days = retentionInDays
-
-    def delete_retention_policy(self, *, logGroupName: str) -> None:
-        self.group(logGroupName).days = None
-
-    def associate_kms_key(self, *, logGroupName: str, kmsKeyId: str) -> None:
-        if kmsKeyId in self.gone_keys:
-            raise error("InvalidParameterException", "The specified KMS key does not exist")
-        self.group(logGroupName).key = kmsKeyId
-
-    def disassociate_kms_key(self, *, logGroupName: str) -> None:
-        self.group(logGroupName).key = None
-
-    def delete_log_group(self, *, logGroupName: str) -> None:
+    def _DeleteLogGroup(self, logGroupName: str) -> None:
         self.group(logGroupName)
         del self.groups[logGroupName]
 
-    def get_paginator(self, operation: str) -> Any:
-        assert operation == "describe_log_groups"
-        return SimpleNamespace(paginate=self._described)
+    def _DescribeLogGroups(self, logGroupNamePrefix: str, nextToken: str = "0", **_: Any) -> dict[str, Any]:
+        """In pages of one."""
+        names = sorted(name for name in self.groups if name.startswith(logGroupNamePrefix))
+        start, more = int(nextToken), {}
+        if start + 1 < len(names):
+            more = {"nextToken": str(start + 1)}
+        rows: list[dict[str, Any]] = []
+        for name in names[start : start + 1]:
+            given = {"retentionInDays": self.groups[name].days, "kmsKeyId": self.groups[name].key}
+            rows.append({"logGroupName": name, **{key: value for key, value in given.items() if value is not None}})
+        return {"logGroups": rows, **more}
 
-    def _described(self, *, logGroupNamePrefix: str) -> Iterator[dict[str, Any]]:
-        for name, group in self.groups.items():
-            if name.startswith(logGroupNamePrefix):
-                given = {"retentionInDays": group.days, "kmsKeyId": group.key}
-                yield {"logGroups": [{"logGroupName": name, **{k: v for k, v in given.items() if v is not None}}]}
+    def _ListTagsForResource(self, resourceArn: str) -> dict[str, Any]:
+        return {"tags": dict(self.group(resourceArn).tags)}
 
-    def group(self, name: str = NAME) -> Group:
-        if (found := self.groups.get(name.removeprefix("arn:"))) is None:
-            raise error("ResourceNotFoundException")
-        return found
+    def _TagResource(self, resourceArn: str, tags: dict[str, str]) -> None:
+        self.group(resourceArn).tags.update(tags)
 
+    def _UntagResource(self, resourceArn: str, tagKeys: list[str]) -> None:
+        for key in tagKeys:
+            del self.group(resourceArn).tags[key]
 
-def error(code: str, message: str = "") -> ClientError:
-    return ClientError({"Error": {"Code": code, "Message": message}}, "Operation")
+    def _PutRetentionPolicy(self, logGroupName: str, retentionInDays: int) -> None:
+        self.group(logGroupName).days = retentionInDays
+
+    def _DeleteRetentionPolicy(self, logGroupName: str) -> None:
+        self.group(logGroupName).days = None
+
+    def _AssociateKmsKey(self, logGroupName: str, kmsKeyId: str) -> None:
+        if kmsKeyId in self.gone_keys:
+            raise fake_aws.AwsError("InvalidParameterException", "The specified KMS key does not exist")
+        self.group(logGroupName).key = kmsKeyId
+
+    def _DisassociateKmsKey(self, logGroupName: str) -> None:
+        self.group(logGroupName).key = None

@@ -13,44 +13,82 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests import fake_aws as fakes
 from tests.fake_aws import AwsError
+from tests.fake_aws.emulated import EmulatedAws
 
 clients: Any = importlib.import_module("lambda.shared.clients")  # `lambda` is a word of the language
 deployment: Any = importlib.import_module("lambda.scaling.deployment")
 target: Any = importlib.import_module("lambda.scaling.target")
 stack_events: Any = importlib.import_module("tests.lambda.stack_events")
 ENDPOINT = "dev-digits"
+DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/dev-serving-digits/1"
 MUTATIONS = frozenset({"RegisterScalableTarget", "DeregisterScalableTarget", "PutScalingPolicy", "DeleteScalingPolicy"})
 CANARY = {"Type": "CANARY", "WaitIntervalInSeconds": 600, "CanarySize": {"Type": "INSTANCE_COUNT", "Value": 1}}
 
 
 @dataclass
-class FakeScaling(fakes.FakeAws):
-    """An endpoint, and what is registered for its variants."""
+class ScaledEndpoint(EmulatedAws):
+    """An endpoint of the emulator, and what is registered there for its variants.
 
-    config: tuple[Any, ...] | None = None  # (variants, joined by +; then what each began with); None: no endpoint
-    counts: dict[str, int] = field(default_factory=dict)  # live variant → its instances
-    status: str = "InService"
-    targets: dict[str, tuple[int, int]] = field(default_factory=dict)  # variant → limits
-    policies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # (variant, name) → request
-    schedules: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    endpoint_tags: dict[str, str] = field(default_factory=dict)
-    fails_after: int | None = None  # changes until Application Auto Scaling answers with an error, once
-    quota: int | None = None  # the most instances that the account may have
+    Attributes:
+        begin: variants, joined by +, and the count that each begins with; None: no endpoint.
+        fails_after: changes until Application Auto Scaling responds with an error, once; None: it does not.
+        quota: the most instances that the account may have; None: any number.
+        stack: the events of the endpoint's stack.
+        log: operations of the function that changed something.
+    """
+
+    begin: tuple[Any, ...] | None = None
+    fails_after: int | None = None
+    quota: int | None = None
     stack: Any = field(default_factory=lambda: stack_events.StackEvents(STACK))
-    log: list[str] = field(default_factory=list)  # operations that changed something
-    _arns: Iterator[int] = field(default_factory=itertools.count)
-    _clients: Any = None
+    log: list[str] = field(default_factory=list)
+    _moves: Iterator[int] = field(default_factory=itertools.count)
+    _aws: Any = None
 
     def __post_init__(self) -> None:
-        self.counts = self.begun
+        super().__post_init__()
+        self._aws = clients.Aws(self.client)
+        self.add_model("model")
+        if self.begin is not None:
+            self.move(self.begin)
+
+    @property
+    def function_clients(self) -> Any:
+        """The clients of the function."""
+        return self._aws
+
+    @property
+    def config(self) -> tuple[Any, ...] | None:
+        """Variants, joined by +, and the count that each began with; None: no endpoint."""
+        return (self.live, *self.begun.values()) if self.begun else None
 
     @property
     def begun(self) -> dict[str, int]:
         """Live variant → the count that it began with."""
-        return {} if self.config is None else dict(zip(self.config[0].split("+"), self.config[1:], strict=True))
+        if (record := self.endpoint_record(ENDPOINT)) is None:
+            return {}
+        config = self.emulated("sagemaker", "DescribeEndpointConfig", EndpointConfigName=record.config_name)
+        return {each["VariantName"]: each["InitialInstanceCount"] for each in config["ProductionVariants"]}
+
+    @property
+    def live(self) -> str | None:
+        """The variants that take the requests, joined by +."""
+        return "+".join(self.counts) or None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Live variant → its instances."""
+        record = self.endpoint_record(ENDPOINT)
+        return {} if record is None else {each["VariantName"]: each["DesiredInstanceCount"] for each in record.variants}
+
+    @counts.setter
+    def counts(self, counts: Mapping[str, int]) -> None:
+        for name, count in counts.items():
+            wanted = [{"VariantName": name, "DesiredInstanceCount": count}]
+            request = {"EndpointName": ENDPOINT, "DesiredWeightsAndCapacities": wanted}
+            self.emulated("sagemaker", "UpdateEndpointWeightsAndCapacities", **request)
 
     @property
     def count(self) -> int:
@@ -59,32 +97,92 @@ class FakeScaling(fakes.FakeAws):
 
     @count.setter
     def count(self, count: int) -> None:
-        self.counts = dict.fromkeys(self.begun, count)
+        self.counts = dict.fromkeys(self.counts, count)
 
     @property
-    def live(self) -> str | None:
-        """The variants that take the calls, joined by +."""
-        return None if self.config is None else self.config[0]
+    def status(self) -> str:
+        """The endpoint's."""
+        return str(self.endpoint_record(ENDPOINT).status)
 
-    def clients(self) -> Any:
-        """What the handler talks to."""
-        if self._clients is None:
-            self._clients = clients.Aws(self.client)
-        return self._clients
+    @status.setter
+    def status(self, status: str) -> None:
+        self.endpoint_record(ENDPOINT).status = status
 
-    def move(self, config: tuple[Any, ...], *, retain: bool = True) -> None:
-        """UpdateEndpoint: refused while it would take a scaled variant away."""
-        kept, self.config = (self.counts if retain else {}), config
-        if (self.counts.keys() - self.begun.keys()) & self.targets.keys():
-            raise AwsError("must be deregistered as scalable targets")
-        self.counts = {name: kept.get(name, count) for name, count in self.begun.items()}
+    def move(self, config: tuple[Any, ...]) -> None:
+        """Create the endpoint, or update it as templates do: variants keep their counts."""
+        names = {"EndpointName": ENDPOINT, "EndpointConfigName": f"config-{next(self._moves)}"}
+        each = {"ModelName": "model", "InstanceType": "ml.g5.xlarge"}
+        variants = [
+            {"VariantName": name, "InitialInstanceCount": count, "InitialVariantWeight": 1.0, **each}
+            for name, count in zip(config[0].split("+"), config[1:], strict=True)
+        ]
+        name = names["EndpointConfigName"]
+        self.emulated("sagemaker", "CreateEndpointConfig", EndpointConfigName=name, ProductionVariants=variants)
+        if self.endpoint_record(ENDPOINT) is None:
+            self.emulated("sagemaker", "CreateEndpoint", **names)
+        else:
+            self.emulated("sagemaker", "UpdateEndpoint", **names, RetainAllVariantProperties=True)
+
+    @property
+    def targets(self) -> dict[str, tuple[int, int]]:
+        """Variant → limits of its scalable target."""
+        rows = self._scaling("DescribeScalableTargets")["ScalableTargets"]
+        return {variant_of(each): (each["MinCapacity"], each["MaxCapacity"]) for each in rows}
+
+    @property
+    def policies(self) -> dict[tuple[str, str], tuple[str, dict[str, Any]]]:
+        """(variant, name) → ARN and configuration."""
+        rows = self._scaling("DescribeScalingPolicies")["ScalingPolicies"]
+        member = "TargetTrackingScalingPolicyConfiguration"
+        return {(variant_of(each), each["PolicyName"]): (each["PolicyARN"], each[member]) for each in rows}
+
+    @property
+    def schedules(self) -> set[tuple[str, str]]:
+        """(variant, name) of the scheduled actions."""
+        rows = self._scaling("DescribeScheduledActions")["ScheduledActions"]
+        return {(variant_of(each), each["ScheduledActionName"]) for each in rows}
 
     def names(self, variant: str) -> dict[str, Any]:
-        """Policy name → configuration, of a variant."""
-        return {name: each["configuration"] for (of, name), each in self.policies.items() if of == variant}
+        """Policy name → configuration as it was put, of a variant."""
+        return {
+            name: {member: value for member, value in configuration.items() if member != "DisableScaleIn"}
+            for (of, name), (_, configuration) in self.policies.items()
+            if of == variant
+        }
 
-    def respond(self, operation: str, given: dict[str, Any]) -> tuple[fakes.HttpResponse, dict[str, Any]]:
-        """As FakeAws, with the failures of changes that a test asks for."""
+    def register(self, variant: str, limits: tuple[int, int]) -> None:
+        """Register a scalable target past the function, as CloudFormation does."""
+        self._scaling("RegisterScalableTarget", variant, MinCapacity=limits[0], MaxCapacity=limits[1])
+
+    def deregister(self, variant: str) -> None:
+        """Deregister a scalable target past the function."""
+        self._scaling("DeregisterScalableTarget", variant)
+
+    def put_policy(self, variant: str, name: str, configuration: Mapping[str, Any]) -> str:
+        """Put a policy past the function; returns its ARN."""
+        policy = {"PolicyName": name, "PolicyType": "TargetTrackingScaling"}
+        made = self._scaling(
+            "PutScalingPolicy", variant, **policy, TargetTrackingScalingPolicyConfiguration=dict(configuration)
+        )
+        return str(made["PolicyARN"])
+
+    def delete_policy(self, arn: str) -> None:
+        """Delete a policy past the function, unless it is gone."""
+        for (variant, name), (found, _) in self.policies.items():
+            if found == arn:
+                self._scaling("DeleteScalingPolicy", variant, PolicyName=name)
+
+    def schedule(self, variant: str, action: Mapping[str, Any]) -> None:
+        """Put a scheduled action past the function, also one whose time is past: it was not when it was put."""
+        self._scaling("PutScheduledAction", variant, **action)
+
+    def _scaling(self, operation: str, variant: str = "", **request: Any) -> dict[str, Any]:
+        named = {"ResourceId": f"endpoint/{ENDPOINT}/variant/{variant}", "ScalableDimension": DIMENSION}
+        given = {"ServiceNamespace": "sagemaker", **(named if variant else {}), **request}
+        return self.emulated("application-autoscaling", operation, **given)
+
+    def respond(self, operation: str, request: dict[str, Any], *, service: str) -> Mapping[str, Any]:
+        """As the emulator, with the failures of changes that a test asks for."""
         if operation in MUTATIONS:
             if self.fails_after is not None:
                 self.fails_after -= 1
@@ -92,103 +190,36 @@ class FakeScaling(fakes.FakeAws):
                     self.fails_after = None
                     raise AwsError("InternalServiceException", "broken")
             self.log.append(operation)
-        return super().respond(operation, given)
+        return super().respond(operation, request, service=service)
 
     def _DescribeStackEvents(self, **given: str) -> dict[str, Any]:
         page: dict[str, Any] = self.stack.answer(**given)
         return page
 
-    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
-        if self.config is None:
-            raise AwsError("ValidationException", f'Could not find endpoint "{EndpointName}".')
-        variants = [{"VariantName": name, "DesiredInstanceCount": count} for name, count in self.counts.items()]
-        return {
-            "EndpointArn": "arn",
-            "EndpointStatus": self.status,
-            "EndpointConfigName": "config",
-            "ProductionVariants": variants,
-        }
-
-    def _AddTags(self, ResourceArn: str, Tags: list[dict[str, str]]) -> None:
-        assert ResourceArn == "arn"
-        self.endpoint_tags |= {tag["Key"]: tag["Value"] for tag in Tags}
-
-    def _ListTags(self, ResourceArn: str, **_: Any) -> dict[str, Any]:
-        assert ResourceArn == "arn"
-        return {"Tags": [{"Key": key, "Value": value} for key, value in self.endpoint_tags.items()]}
-
-    def _UpdateEndpointWeightsAndCapacities(
-        self,
-        EndpointName: str,
-        DesiredWeightsAndCapacities: list[dict[str, Any]],
-    ) -> None:
-        [wanted] = DesiredWeightsAndCapacities
-        assert EndpointName == ENDPOINT
-        assert wanted["VariantName"] in self.counts
+    def _UpdateEndpointWeightsAndCapacities(self, **request: Any) -> dict[str, Any]:
+        """Within the account's quota."""
+        [wanted] = request["DesiredWeightsAndCapacities"]
         if self.quota is not None and wanted["DesiredInstanceCount"] > self.quota:
             raise AwsError("ResourceLimitExceeded", "The account-level service limit is 2 Instances")
-        self.counts[wanted["VariantName"]] = wanted["DesiredInstanceCount"]
+        return self.emulated("sagemaker", "UpdateEndpointWeightsAndCapacities", **request)
 
-    def _DescribeEndpointConfig(self, EndpointConfigName: str) -> dict[str, Any]:
-        assert self.config is not None
-        begun = self.begun.items()
-        return {"ProductionVariants": [{"VariantName": name, "InitialInstanceCount": count} for name, count in begun]}
-
-    def _RegisterScalableTarget(self, ResourceId: str, MinCapacity: int, MaxCapacity: int, **_: Any) -> None:
-        variant = variant_of(ResourceId)
-        if variant not in self.counts:
-            raise AwsError("ValidationException", f"no live variant {variant}")
-        self.targets[variant] = (MinCapacity, MaxCapacity)
-
-    def _DeregisterScalableTarget(self, ResourceId: str, **_: Any) -> None:
-        variant = variant_of(ResourceId)
-        if variant not in self.targets:
-            raise AwsError("ObjectNotFoundException", "no target")
-        del self.targets[variant]
-        for store in (self.policies, self.schedules):
-            for key in [key for key in store if key[0] == variant]:
-                del store[key]
-
-    def _DescribeScalableTargets(self, ResourceIds: list[str], **_: Any) -> dict[str, Any]:
-        return {"ScalableTargets": [{} for each in ResourceIds if variant_of(each) in self.targets]}
-
-    def _PutScalingPolicy(
-        self,
-        ResourceId: str,
-        PolicyName: str,
-        TargetTrackingScalingPolicyConfiguration: dict[str, Any],
-        **_: Any,
-    ) -> None:
-        variant = variant_of(ResourceId)
-        if variant not in self.targets:
-            raise AwsError("ObjectNotFoundException", "no target")
-        arn = self.policies.get((variant, PolicyName), {}).get("arn", next(self._arns))
-        self.policies[variant, PolicyName] = {"arn": arn, "configuration": TargetTrackingScalingPolicyConfiguration}
-
-    def _DeleteScalingPolicy(self, ResourceId: str, PolicyName: str, **_: Any) -> None:
-        if self.policies.pop((variant_of(ResourceId), PolicyName), None) is None:
-            raise AwsError("ObjectNotFoundException", "no policy")
-
-    def _DescribeScalingPolicies(self, ResourceId: str, NextToken: str = "0", **_: Any) -> dict[str, Any]:
-        """In pages of one, with a member that nobody set, as AWS answers."""
-        found = sorted(self.names(variant_of(ResourceId)).items())
+    def _DescribeScalingPolicies(self, NextToken: str = "0", **request: Any) -> dict[str, Any]:
+        """In pages of one: the emulator has one page."""
+        rows = self.emulated("application-autoscaling", "DescribeScalingPolicies", **request)["ScalingPolicies"]
         at = int(NextToken)
-        page = [
-            {"PolicyName": name, "TargetTrackingScalingPolicyConfiguration": {"DisableScaleIn": False, **each}}
-            for name, each in found[at : at + 1]
-        ]
-        return {"ScalingPolicies": page, **({"NextToken": str(at + 1)} if at + 1 < len(found) else {})}
+        return {"ScalingPolicies": rows[at : at + 1], **({"NextToken": str(at + 1)} if at + 1 < len(rows) else {})}
 
-    def _PutScheduledAction(self, ResourceId: str, ScheduledActionName: str, **more: Any) -> None:
-        if more["Schedule"].startswith("at(2020"):
+    def _PutScheduledAction(self, **request: Any) -> dict[str, Any]:
+        """But for times that are past, which Application Auto Scaling refuses and the emulator takes."""
+        if request["Schedule"].startswith("at(2020"):
             raise AwsError("ValidationException", "in the past")
-        self.schedules[variant_of(ResourceId), ScheduledActionName] = more
+        return self.emulated("application-autoscaling", "PutScheduledAction", **request)
 
 
-def variant_of(resource: str) -> str:
-    """The variant that a resource id names."""
-    assert resource.startswith(f"endpoint/{ENDPOINT}/variant/")
-    return resource.rpartition("/")[2]
+def variant_of(row: Mapping[str, Any]) -> str:
+    """The variant of a scalable target, policy or scheduled action."""
+    assert row["ResourceId"].startswith(f"endpoint/{ENDPOINT}/variant/")
+    return str(row["ResourceId"].rpartition("/")[2])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,6 +248,18 @@ class Template:
         }
 
     @property
+    def actions(self) -> list[dict[str, Any]]:
+        """The scheduled actions; a name may have no colon."""
+        return [
+            {
+                "ScheduledActionName": when.replace(":", "."),
+                "Schedule": when,
+                "ScalableTargetAction": {"MinCapacity": 1},
+            }
+            for when in self.schedules
+        ]
+
+    @property
     def variants(self) -> list[str]:
         """The variants' names."""
         return self.variant.split("+")
@@ -235,10 +278,7 @@ class Template:
             "maximum": self.maximum,
             "initial": self.initial,
             "policies": self.policies,
-            "schedules": [
-                {"ScheduledActionName": when, "Schedule": when, "ScalableTargetAction": {"MinCapacity": 1}}
-                for when in self.schedules
-            ],
+            "schedules": self.actions,
         }
 
     @property
@@ -253,7 +293,7 @@ class Books:
 
     template: Template
     config: tuple[Any, ...]
-    policies: dict[tuple[int, str], tuple[str, int]]
+    policies: dict[tuple[int, str], tuple[str, str]]
     attributes: dict[str, str]
 
 
@@ -269,7 +309,7 @@ class _FailedError(Exception):
 class Stack:
     """One serving stack."""
 
-    aws: Any = field(default_factory=FakeScaling)
+    aws: Any = field(default_factory=ScaledEndpoint)
     backwards: bool = False  # whether a rollback goes from the last resource to the first
     tells_replaced: bool = False  # whether a resource whose physical id changed gets an Update in a rollback, too
     twice: bool = False  # whether every event is delivered twice
@@ -300,7 +340,7 @@ class Stack:
         self.aws.stack.becomes("UPDATE_ROLLBACK_IN_PROGRESS" if rolls_back else "UPDATE_IN_PROGRESS")
         self.aws.stack.begins(event)
         for _ in range(2 if self.twice else 1):
-            data = deployment.act(event, self.aws.clients(), in_force=target.Wanted.of(in_force.text))
+            data = deployment.act(event, self.aws.function_clients, in_force=target.Wanted.of(in_force.text))
         return data
 
 
@@ -440,48 +480,38 @@ class _Update:
         if was != variant:
             if variant not in self.aws.counts:
                 raise _FailedError  # Application Auto Scaling takes live variants alone
-            self.aws.targets[variant] = limits
+            self.aws.register(variant, limits)
             self.leftover.append(lambda: self._delete_target(variant))
-        for when in new.schedules:
-            self.aws.schedules[variant, when] = {}
+        for action in new.actions:
+            self.aws.schedule(variant, action)
 
     def _update_target(self, variant: str, limits: tuple[int, int]) -> None:
         if variant not in self.aws.targets:
             raise StackError(f"the scalable target of {variant} is not found")
-        self.aws.targets[variant] = limits
+        self.aws.register(variant, limits)
 
     def _delete_target(self, variant: str) -> None:
         if variant in self.aws.targets:
-            self.aws._DeregisterScalableTarget(ResourceId=f"endpoint/{ENDPOINT}/variant/{variant}")
+            self.aws.deregister(variant)
 
-    def _policies(self) -> dict[tuple[int, str], tuple[str, int]]:
+    def _policies(self) -> dict[tuple[int, str], tuple[str, str]]:
         """Logical id → (variant, ARN). CloudFormation knows policies by their ARNs alone."""
         known = dict(self.books.policies) if self.books else {}
         wanted = self.new.policies
         made = {}
         for (place, variant), (name, configuration) in itertools.product(enumerate(self.new.variants), wanted.items()):
             key = (place, name)
-            if known.get(key, ("", 0))[0] == variant:
+            if known.get(key, ("", ""))[0] == variant:
                 made[key] = known[key]
                 continue
-            self.aws._PutScalingPolicy(
-                ResourceId=f"endpoint/{ENDPOINT}/variant/{variant}",
-                PolicyName=name,
-                TargetTrackingScalingPolicyConfiguration=configuration,
-            )
-            made[key] = (variant, self.aws.policies[variant, name]["arn"])
-            self.leftover.append(lambda gone=made[key]: self._delete_policy(gone))  # type: ignore[misc]
+            made[key] = (variant, self.aws.put_policy(variant, name, configuration))
+            self.leftover.append(lambda arn=made[key][1]: self.aws.delete_policy(arn))  # type: ignore[misc]
             if self.fails == "policy":
                 raise _FailedError
         for key, gone in (self.books.policies if self.books else {}).items():
             if made.get(key) != gone:
-                self.replaced.append(lambda gone=gone: self._delete_policy(gone))  # type: ignore[misc]
+                self.replaced.append(lambda arn=gone[1]: self.aws.delete_policy(arn))  # type: ignore[misc]
         return made
-
-    def _delete_policy(self, gone: tuple[str, int]) -> None:
-        for (variant, name), each in list(self.aws.policies.items()):
-            if (variant, each["arn"]) == gone:
-                del self.aws.policies[variant, name]
 
 
 def check(stack: Stack, in_force: Template) -> None:
@@ -491,8 +521,10 @@ def check(stack: Stack, in_force: Template) -> None:
     assert set(aws.targets) == set(in_force.variants)
     for variant in in_force.variants:
         assert aws.names(variant) == in_force.policies
-        assert {key[1] for key in aws.schedules if key[0] == variant} == set(in_force.schedules)
+        assert {name for of, name in aws.schedules if of == variant} == {
+            each["ScheduledActionName"] for each in in_force.actions
+        }
     assert {key[0] for key in [*aws.policies, *aws.schedules]} <= set(in_force.variants)
 
 
-__all__ = ["Books", "FakeScaling", "Stack", "StackError", "Template", "check", "replace"]
+__all__ = ["Books", "ScaledEndpoint", "Stack", "StackError", "Template", "check", "replace"]

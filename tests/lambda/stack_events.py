@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib
 import json
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any
 operation: Any = importlib.import_module("lambda.shared.operation")  # `lambda` is a word of the language
 operation.PAUSES = ()  # these events are never late
 PAGE = 3
+TIME = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 STATUSES = {"Create": "CREATE_IN_PROGRESS", "Update": "UPDATE_IN_PROGRESS", "Delete": "DELETE_IN_PROGRESS"}
 
 
@@ -76,7 +78,7 @@ class StackEvents:
                 "LogicalResourceId": logical_id,
                 "PhysicalResourceId": physical_id,
                 "ResourceType": kind,
-                "Timestamp": "2026-01-01T00:00:00Z",
+                "Timestamp": TIME,
                 "ResourceStatus": status,
                 **more,
             }

@@ -41,7 +41,7 @@ def test_nothing_is_recorded_while_an_archive_is_missing(world: Any) -> None:
         world.send("Create", properties)
     assert "2 of 3 archives are not in s3://artifacts" in str(caught.value)
     assert f"{PREFIX}gpt.{B}.tar.gz" in str(caught.value)
-    assert world.aws.writes() == []
+    assert world.aws.parameter_writes == []
 
 
 def test_a_new_platform_moves_no_record_but_wants_every_archive_there(world: Any) -> None:
@@ -52,7 +52,7 @@ def test_a_new_platform_moves_no_record_but_wants_every_archive_there(world: Any
         world.send("Update", new, old)
     world.publish({"bert": A}, prefix=OTHER)
     world.send("Update", new, old)
-    assert world.aws.writes() == []
+    assert world.aws.parameter_writes == []
 
 
 def test_delete_removes_the_records_of_this_endpoint_alone(world: Any) -> None:
@@ -60,7 +60,7 @@ def test_delete_removes_the_records_of_this_endpoint_alone(world: Any) -> None:
     world.aws.parameters["/tritonstack/local/digits-large/bert"] = A
     world.aws.parameters["/tritonstack/local/_artifacts/bucket-name"] = "artifacts"
     properties = world.properties({})
-    world.aws.objects.clear()  # it needs neither release set nor archives
+    world.aws.buckets.clear()  # it needs neither release set nor archives
     world.send("Delete", properties)
     assert set(world.aws.parameters) == {
         "/tritonstack/local/digits-large/bert",
@@ -74,10 +74,10 @@ def test_the_check_before_the_endpoint_touches_no_record(world: Any) -> None:
     world.aws.calls.clear()
     new = world.properties({"bert": B})
     world.send("Update", new, new, resource_type=ARCHIVES_TYPE)
-    world.aws.objects.clear()
+    world.aws.buckets.clear()
     world.send("Delete", new, resource_type=ARCHIVES_TYPE)
     assert world.records == {"bert": A}
-    assert world.aws.writes() == []
+    assert world.aws.parameter_writes == []
 
 
 @pytest.mark.parametrize("code", ["NoSuchKey", "AccessDenied"])
@@ -86,13 +86,13 @@ def test_where_the_old_set_is_gone_the_records_themselves_are_compared(world: An
     world.create({"bert": A, "resnet": A, "gone": A})
     world.publish({"bert": B, "resnet": A})
     old, new = world.properties({"forgotten": A}), world.properties({"bert": B, "resnet": A})
-    del world.aws.objects["staging", old["ReleaseSetKey"]]
+    del world.aws.buckets["staging"][old["ReleaseSetKey"]]
     if code == "AccessDenied":
         world.aws.missing_object = "AccessDenied"
     world.aws.calls.clear()
     world.send("Update", new, old)
     assert world.records == {"bert": B, "resnet": A}
-    assert world.aws.writes() == [f"{REMOVED}gone", f"{RECORDS}bert", f"{RECORDS}gone"]
+    assert world.aws.parameter_writes == [f"{REMOVED}gone", f"{RECORDS}bert", f"{RECORDS}gone"]
 
 
 def test_every_missing_property_is_named(world: Any) -> None:
@@ -102,7 +102,7 @@ def test_every_missing_property_is_named(world: Any) -> None:
 
 def test_a_record_that_was_there_before_its_model_joined_comes_back(world: Any) -> None:
     world.create({"bert": A})
-    world.aws.move_by_hand(f"{RECORDS}joined", C)
+    world.aws.put_by_hand(f"{RECORDS}joined", C)
     world.update({"bert": A}, {"bert": A, "joined": B})
     world.undo({"bert": A, "joined": B}, {"bert": A})
     assert world.records == {"bert": A, "joined": C}
@@ -120,7 +120,7 @@ def test_failed_updates_that_were_kept_are_undone_together(world: Any) -> None:
 
 def test_a_rollback_of_a_release_change_is_not_held_up_by_a_missing_archive(world: Any) -> None:
     world.create({"bert": A})
-    world.aws.objects.pop(("artifacts", f"{PREFIX}bert.{A}.tar.gz"))
+    world.aws.artifacts.pop(f"{PREFIX}bert.{A}.tar.gz")
     old, new = world.properties({"bert": A}), world.properties({"bert": A}, prefix=OTHER)
     world.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
     world.send("Update", old, new, resource_type=worlds.ARCHIVES_TYPE)
@@ -148,7 +148,7 @@ def test_where_a_set_is_gone_the_notes_alone_tell_what_to_restore(world: Any) ->
     world.update(old, new)
     events = world.properties(old), world.properties(new)
     world.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
-    del world.aws.objects["staging", events[0]["ReleaseSetKey"]]
+    del world.aws.buckets["staging"][events[0]["ReleaseSetKey"]]
     world.send("Update", *events)
     assert world.records == {"bert": C, "resnet": A}
 
@@ -172,7 +172,7 @@ def test_an_undo_brings_a_removed_model_back_where_its_set_is_gone(world: Any) -
     events = world.properties(old), world.properties(new)
     world.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
     for properties in events:
-        del world.aws.objects["staging", properties["ReleaseSetKey"]]
+        del world.aws.buckets["staging"][properties["ReleaseSetKey"]]
     world.send("Update", *events)
     assert world.records == {"bert": A, "gone": C}
 
@@ -279,7 +279,7 @@ def test_new_tags_reach_records_that_do_not_move_and_dropped_ones_go(world: Any)
     world.aws.calls.clear()
     retag(world, models, {"cost": "1"})
     assert world.aws.tags == {f"{RECORDS}bert": {"cost": "1", "by hand": "stays"}, f"{RECORDS}resnet": {"cost": "1"}}
-    assert world.aws.writes() == []
+    assert world.aws.parameter_writes == []
 
 
 def test_records_of_a_version_without_tags_are_tagged_and_such_a_version_leaves_them(world: Any) -> None:
@@ -294,7 +294,7 @@ def test_records_of_a_version_without_tags_are_tagged_and_such_a_version_leaves_
 
 def test_an_event_that_ended_before_its_tags_makes_up_for_them(world: Any) -> None:
     world.create({"bert": A})
-    world.aws.move_by_hand(f"{RECORDS}bert", C)
+    world.aws.put_by_hand(f"{RECORDS}bert", C)
     world.publish({"resnet": A})
     world.aws.refused["AddTagsToResource"] = "InternalServerError"
     with pytest.raises(Exception, match="InternalServerError"):
@@ -362,7 +362,7 @@ def play(first: Mapping[str, str], steps: Sequence[tuple[str, Any, Any]]) -> Non
         if kind in ("command", "hand"):
             design.move(what, more)
             if what in world.records:
-                world.roll_back_by_command(what, more) if kind == "command" else world.aws.move_by_hand(
+                world.roll_back_by_command(what, more) if kind == "command" else world.aws.put_by_hand(
                     RECORDS + what, more
                 )
         else:
@@ -387,7 +387,7 @@ def test_a_record_moved_while_the_deployment_fails_stays_where_it_was_moved(worl
     old, new = {"bert": A, "resnet": A}, {"bert": B, "resnet": B}
     world.create(old)
     world.update(old, new)
-    world.roll_back_by_command("bert", C) if how == "command" else world.aws.move_by_hand(f"{RECORDS}bert", C)
+    world.roll_back_by_command("bert", C) if how == "command" else world.aws.put_by_hand(f"{RECORDS}bert", C)
     world.undo(new, old)
     assert world.records == {"bert": C, "resnet": A}
 

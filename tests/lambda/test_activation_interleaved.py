@@ -151,11 +151,11 @@ class Stack:
         self.awaited: Run | None = None
         respond = self.world.aws.respond
 
-        def stop_and_respond(name: str, given: dict[str, Any]) -> Any:
+        def stop_and_respond(name: str, request: dict[str, Any], *, service: str) -> Any:
             run = threading.current_thread()
             if isinstance(run, Run):
                 run.pause(name)
-            return respond(name, given)
+            return respond(name, request, service=service)
 
         self.world.aws.respond = stop_and_respond
         self._end("CREATE_COMPLETE")
@@ -240,7 +240,7 @@ class Stack:
             if by_command:
                 self.world.roll_back_by_command(model, digest)
             else:
-                self.world.aws.move_by_hand(worlds.RECORDS + model, digest)
+                self.world.aws.put_by_hand(worlds.RECORDS + model, digest)
 
     def finish(self) -> None:
         """Let CloudFormation and all runs come to their ends."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests import fake_aws as fakes
+from tests import fake_aws
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 handler: Any = importlib.import_module("lambda.bucket_emptying.handler")
@@ -16,11 +16,15 @@ calling: Any = importlib.import_module("tests.lambda.calling")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 
 
+LEFT = {"archives": {}, "another": {"key": b""}}
+"""Objects after the bucket ``archives`` was emptied."""
+
+
 @pytest.fixture
 def aws() -> Any:
-    world = fakes.FakeAws()
-    world.objects = {("archives", f"key-{number}"): b"" for number in range(7)}
-    world.objects["another", "key"] = b""
+    world = fake_aws.FakeAws()
+    world.buckets["archives"] = {f"key-{number}": b"" for number in range(7)}
+    world.buckets["another"]["key"] = b""
     world.markers = [("archives", "deleted-1"), ("archives", "deleted-2")]
     world.uploads = [("archives", "half", "upload-1"), ("another", "half", "upload-2")]
     world.tags = {"archives": {handler.TAG: handler.VALUE}, "another": {handler.TAG: handler.VALUE}}
@@ -29,7 +33,7 @@ def aws() -> Any:
 
 def test_versions_markers_and_uploads_of_the_bucket_all_go_and_nothing_else(aws: Any) -> None:
     assert handler.empty(aws.client("s3"), "archives") == 9
-    assert list(aws.objects) == [("another", "key")]
+    assert aws.buckets == LEFT
     assert aws.markers == []
     assert aws.uploads == [("another", "half", "upload-2")]
 
@@ -39,9 +43,9 @@ def test_what_s3_has_no_time_for_is_deleted_when_it_is_told_again(aws: Any, monk
     monkeypatch.setattr(handler.time, "sleep", pauses.append)
     aws.busy = {"key-2": 5, "key-4": 1, "deleted-1": 2}
     assert handler.empty(aws.client("s3"), "archives") == 9
-    assert list(aws.objects) == [("another", "key")]
+    assert aws.buckets == LEFT
     assert len(pauses) >= 5
-    told = [len(given["Delete"]["Objects"]) for operation, given in aws.calls if operation == "DeleteObjects"]
+    told = [len(given["Delete"]["Objects"]) for given in aws.requests("DeleteObjects")]
     assert sum(told) == 9 + 5 + 1 + 2, "what is deleted is not told again"
 
 
@@ -71,7 +75,7 @@ def test_logs_that_arrive_after_the_emptying_are_removed_too_until_the_bucket_is
     monkeypatch.setattr(handler.time, "sleep", waits.append)
     aws.late_logs = 2
     told = outcomes(aws, "Delete", monkeypatch)
-    assert (told["Status"], "archives" in aws.tags, list(aws.objects)) == ("SUCCESS", False, [("another", "key")])
+    assert (told["Status"], "archives" in aws.tags, aws.buckets) == ("SUCCESS", False, LEFT)
     assert len(waits) == 2
     assert outcomes(aws, "Delete", monkeypatch)["Status"] == "SUCCESS", "deleting again finds it gone"
 
@@ -83,7 +87,7 @@ def test_a_bucket_that_is_to_stay_is_left_as_it_is(
     """``retain: true`` in place of false: the resource is deleted, and the bucket is retained with what is in it."""
     aws.tags["archives"] = tags
     assert outcomes(aws, "Delete", monkeypatch)["Status"] == "SUCCESS"
-    assert len(aws.objects) == 8
+    assert len(aws.buckets["archives"]) == 7
 
 
 def test_a_bucket_that_may_not_be_deleted_fails_the_deletion(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +110,6 @@ def outcomes(aws: Any, request: str, monkeypatch: pytest.MonkeyPatch) -> dict[st
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
 def test_nothing_is_deleted_but_on_delete(aws: Any, request_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcomes(aws, request_type, monkeypatch)["Status"] == "SUCCESS"
-    assert len(aws.objects) == 8
+    assert len(aws.buckets["archives"]) == 7
     assert outcomes(aws, "Delete", monkeypatch)["Status"] == "SUCCESS"
-    assert len(aws.objects) == 1
+    assert aws.buckets == LEFT

@@ -160,7 +160,7 @@ def test_an_update_that_is_delivered_after_its_rollback_sets_nothing() -> None:
     for status in ("UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE", "UPDATE_IN_PROGRESS"):
         aws.status = status
         with pytest.raises(operation.SupersededError):
-            handler.apply({**late, "LogicalResourceId": "Group"}, clients.Aws(aws.connect))
+            handler.apply({**late, "LogicalResourceId": "Group"}, clients.Aws(aws.client))
     assert aws.group().days == 90
 
 
@@ -231,7 +231,7 @@ def test_no_history_deletes_a_group_that_another_made_or_whose_endpoint_lives(
 def test_a_refusal_is_told_to_cloudformation(monkeypatch: pytest.MonkeyPatch) -> None:
     told = calling.hear(monkeypatch)
     aws = World(gone_keys={"arn:key"})
-    monkeypatch.setattr(clients, "connect", aws.connect)
+    monkeypatch.setattr(clients, "connect", aws.client)
     event = {**calling.IDS, "RequestType": "Create", "ResourceProperties": world.properties(), "StackId": stack_arn()}
     aws.begin(event)
     handler.handler(event, calling.context())

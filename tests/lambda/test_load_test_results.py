@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from tests.fake_aws import FakeAws
 from tests.tritonstack_capacity.bench.test_cloud_settings import configuration, settings_of
 from tritonstack_capacity.bench.document import BenchDocument
 from tritonstack_capacity.sizing.measurements import read_measurements
@@ -17,17 +18,6 @@ results: Any = importlib.import_module("lambda.load_test.results")
 clients: Any = importlib.import_module("lambda.shared.clients")
 
 BEGAN = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
-
-
-class CloudWatch:
-    """Has nothing, and remembers what was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
-
-    def get_metric_statistics(self, **asked: Any) -> dict[str, Any]:
-        self.asked.append(asked)
-        return {"Datapoints": []}
 
 
 def recommendation(*, instance_type: str = "ml.g4dn.xlarge", count: int = 1, **metrics: Any) -> dict[str, Any]:
@@ -45,13 +35,13 @@ def recommendation(*, instance_type: str = "ml.g4dn.xlarge", count: int = 1, **m
     }
 
 
-def gathered(*answers: dict[str, Any] | None, **settings: Any) -> tuple[BenchDocument, list[str], str, CloudWatch]:
+def gathered(*answers: dict[str, Any] | None, **settings: Any) -> tuple[BenchDocument, list[str], str, FakeAws]:
     """Document, what failed, and table, of one configuration's jobs and what SageMaker says of each."""
     made = settings_of(configuration("fast"), **settings)
     described = dict(zip([job["name"] for job in made["jobs"]], answers, strict=True))
-    watch = CloudWatch()
-    document, failed = results.gathered(made, described, clients.Aws(lambda _service: watch), complete=True)
-    return BenchDocument.model_validate(document), failed, results.table(made, described), watch
+    aws = FakeAws(responses={"cloudwatch.GetMetricStatistics": {"Datapoints": []}})
+    document, failed = results.gathered(made, described, clients.Aws(aws.client), complete=True)
+    return BenchDocument.model_validate(document), failed, results.table(made, described), aws
 
 
 def completed(*found: dict[str, Any]) -> dict[str, Any]:
@@ -112,8 +102,9 @@ def test_what_was_not_measured_is_no_row_and_what_was_measured_twice_is_one(tmp_
 
 
 def test_cloudwatch_is_asked_for_the_whole_minutes_around_a_test() -> None:
-    *_, watch = gathered(completed(recommendation()))
-    assert {(each["StartTime"].second, each["EndTime"].second) for each in watch.asked} == {(0, 0)}
-    assert {each["StartTime"] for each in watch.asked} == {BEGAN.replace(second=0)}
-    assert all(each["EndTime"] > BEGAN + timedelta(seconds=1500) for each in watch.asked)
-    assert {each["Period"] % 60 for each in watch.asked} == {0}
+    *_, aws = gathered(completed(recommendation()))
+    requests = aws.requests("GetMetricStatistics")
+    assert {(each["StartTime"].second, each["EndTime"].second) for each in requests} == {(0, 0)}
+    assert {each["StartTime"] for each in requests} == {BEGAN.replace(second=0)}
+    assert all(each["EndTime"] > BEGAN + timedelta(seconds=1500) for each in requests)
+    assert {each["Period"] % 60 for each in requests} == {0}

@@ -59,7 +59,7 @@ def test_what_records_name_is_built_for_the_new_platform_too(world: Any) -> None
     """After a rollback by hand a record names what the set does not, and callers still ask for it."""
     world.publish(f"bert.{A}")
     for prefix in ("endpoints/digits/25.04-t4/", "endpoints/digits-large/24.09-t4/"):  # another platform, or endpoint
-        world.aws.objects["artifacts", f"{prefix}bert.{C}.tar.gz"] = b"archive"
+        world.aws.artifacts[f"{prefix}bert.{C}.tar.gz"] = b"archive"
     values = {"bert": C, "gone": B, "t5": A, "notes": "written by hand"}
     world.aws.parameters |= {f"{RECORDS}{name}": value for name, value in values.items()}
     world.aws.parameters["/tritonstack/local/digits-large/bert"] = B
@@ -251,9 +251,7 @@ def test_a_build_without_such_lines_is_told_by_codebuild_s_own_phase(
 
 def test_a_build_cannot_have_anything_but_a_wait_read(world: Any) -> None:
     world.request("Create", {"bert": A})
-    world.aws.objects["artifacts", "staging/jobs/run/job/job.json"] = json.dumps(
-        {"handle": "http://127.0.0.1"}
-    ).encode()
+    world.aws.artifacts["staging/jobs/run/job/job.json"] = json.dumps({"handle": "http://127.0.0.1"}).encode()
     variables = [{"name": "TRITONSTACK_WAIT", "value": "staging/jobs/run/job/job.json"}]
     world.aws.builds["project:0"]["environment"] = {"environmentVariables": variables}
     world.aws.calls.clear()

@@ -81,7 +81,7 @@ def test_an_update_that_comes_again_after_its_undo_changes_nothing(stack: Any) -
     stack.aws.log.clear()
     late = world.event_of("Before", "Update", B, A)
     with pytest.raises(operation.SupersededError):
-        deployment.act(late, stack.aws.clients(), in_force=target.Wanted.of(B.text))
+        deployment.act(late, stack.aws.function_clients, in_force=target.Wanted.of(B.text))
     assert "DeregisterScalableTarget" not in stack.aws.log
     check(stack, A)
 
@@ -91,19 +91,19 @@ def test_a_slow_run_that_the_undo_overtakes_leaves_what_is_in_force(stack: Any) 
     forward = world.event_of("Before", "Update", B, A)
     stack.aws.stack.becomes("UPDATE_IN_PROGRESS")
     stack.aws.stack.begins(forward)
-    describe, undone = stack.aws._ListTags, []
+    undone = []
 
-    def overtaken(**given: Any) -> Any:
+    def overtaken(request: dict[str, Any]) -> Any:
         if not stack.aws.stack.status.startswith("UPDATE_ROLLBACK_"):
             undo = world.event_of("Before", "Update", A, B)
             stack.aws.stack.becomes("UPDATE_ROLLBACK_IN_PROGRESS")
             stack.aws.stack.begins(undo)
-            undone.append(deployment.act(undo, stack.aws.clients(), in_force=target.Wanted.of(A.text)))
-        return describe(**given)
+            undone.append(deployment.act(undo, stack.aws.function_clients, in_force=target.Wanted.of(A.text)))
+        return stack.aws.emulated("sagemaker", "ListTags", **request)
 
-    stack.aws._ListTags = overtaken
+    stack.aws.responses["sagemaker.ListTags"] = overtaken
     with pytest.raises(operation.SupersededError):
-        deployment.act(forward, stack.aws.clients(), in_force=target.Wanted.of(B.text))
+        deployment.act(forward, stack.aws.function_clients, in_force=target.Wanted.of(B.text))
     assert undone
     assert "RegisterScalableTarget" not in stack.aws.log, "the variant that serves was never deregistered"
     check(stack, A)
@@ -210,14 +210,14 @@ def test_a_move_that_failed_long_ago_does_not_say_how_many_instances_the_next_on
 
 
 def test_a_policy_that_somebody_else_made_stays(stack: Any) -> None:
-    stack.aws.policies["a", "by-hand"] = {"arn": -1, "configuration": {}}
+    stack.aws.put_policy("a", "by-hand", Template(targets=(5,)).policies["tritonstack-metric0-5"])
     assert stack.deploy(world.replace(A, targets=(70,)))
     assert ("a", "by-hand") in stack.aws.policies
     assert set(stack.aws.names("a")) == {"by-hand", "tritonstack-metric0-70"}
 
 
 def test_a_target_that_somebody_deregistered_is_there_again(stack: Any) -> None:
-    stack.aws._DeregisterScalableTarget(ResourceId=f"endpoint/{world.ENDPOINT}/variant/a")
+    stack.aws.deregister("a")
     changed = world.replace(A, minimum=2)
     assert stack.deploy(changed)
     check(stack, changed)
@@ -227,11 +227,11 @@ def test_a_time_that_is_past_does_not_hold_the_deployment_up(stack: Any) -> None
     past = world.replace(A, schedules=("at(2020-01-01T00:00:00)", "cron(0 7 ? * * *)"))
     assert stack.deploy(past)
     assert not stack.deploy(world.replace(past, variant="b"), fails="endpoint")
-    assert {key[1] for key in stack.aws.schedules} == {"cron(0 7 ? * * *)"}
+    assert {name for _, name in stack.aws.schedules} == {"cron(0 7 ? * * *)"}
 
 
 def test_scaling_that_comes_with_another_type_is_refused_before_anything_is_touched() -> None:
-    aws = world.FakeScaling(config=("a", 1))
+    aws = world.ScaledEndpoint(begin=("a", 1))
     stack = Stack(aws=aws)
     with pytest.raises(
         custom_resource.NotDoneError, match=r"from a to b in the same deployment.*Deploy one of the two"
@@ -241,7 +241,7 @@ def test_scaling_that_comes_with_another_type_is_refused_before_anything_is_touc
 
 
 def test_scaling_that_comes_to_the_same_type_is_taken() -> None:
-    stack = Stack(aws=world.FakeScaling(config=("a", 1)))
+    stack = Stack(aws=world.ScaledEndpoint(begin=("a", 1)))
     answer = stack.send("Before", "Create", A, in_force=A)
     assert answer == {"InitialInstanceCount": "1", "TrafficRouting": world.CANARY}
 
@@ -266,18 +266,21 @@ def test_a_stack_that_goes_or_loses_its_scaling_is_left_to_cloudformation(kind: 
 
 @pytest.mark.parametrize("status", ["Failed", "Deleting", "OutOfService"])
 def test_an_endpoint_that_serves_nothing_is_scaled_by_nobody(status: str) -> None:
-    stack = Stack(aws=world.FakeScaling(config=("a", 1), status=status))
+    stack = Stack(aws=world.ScaledEndpoint(begin=("a", 1)))
+    stack.aws.status = status
     stack.send("After", "Update", A, A, in_force=A)
     assert stack.aws.targets == {}
 
 
 def test_before_waits_for_an_endpoint_that_is_being_changed(stack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack.send("Before", "Update", B, A, in_force=B)
     stack.aws.status = "Updating"
     waits = []
 
     def sleep(seconds: float) -> None:
         waits.append(seconds)
-        stack.aws.status, stack.aws.config = "InService", ("b", 2)  # a cancelled deployment went on
+        stack.aws.status = "InService"
+        stack.aws.move(("b", 2))  # a cancelled deployment went on
 
     monkeypatch.setattr(live_variant.time, "sleep", sleep)
     stack.send("Before", "Update", A, B, in_force=A)
@@ -309,7 +312,7 @@ def test_only_settled_has_an_id_that_changes_with_the_variant() -> None:
 
 def test_a_failure_is_answered_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = calling.hear(monkeypatch)
-    aws = world.FakeScaling(config=("a", 1))
+    aws = world.ScaledEndpoint(begin=("a", 1))
     monkeypatch.setattr(clients, "connect", aws.client)
     monkeypatch.setenv("SCALING", B.text)
     sent = {**calling.IDS, **world.event_of("Before", "Create", B)}

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 import importlib
-import io
 import json
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests import fake_aws as fakes
+from tests import fake_aws
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 handler: Any = importlib.import_module("lambda.verification.handler")
@@ -33,65 +32,51 @@ RUN_SECONDS = 900.0
 EXPECTED = [{"name": "y", "datatype": "FP32", "shape": [1, 2], "data": [1.0, 2.0]}]
 BODY = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [3.0]}]}
 
-Call = Callable[[], tuple[fakes.HttpResponse, dict[str, Any]]]
 
-
-def right(values: Sequence[float] = (1.0, 2.0)) -> Call:
-    """The container answers ``y`` in Triton's binary form."""
+def right(values: Sequence[float] = (1.0, 2.0)) -> fake_aws.Response:
+    """The container responds with ``y`` in Triton's binary form."""
     raw = struct.pack(f"<{len(values)}f", *values)
     output = {"name": "y", "datatype": "FP32", "shape": [1, 2], "parameters": {"binary_data_size": len(raw)}}
     header = json.dumps({"model_name": "m", "outputs": [output]}).encode()
     content_type = f"application/vnd.sagemaker-triton.binary+json;json-header-size={len(header)}"
-    return lambda: (
-        fakes.HttpResponse(200),
-        {"Body": io.BytesIO(header + raw), "ContentType": content_type, "ResponseMetadata": {}},
-    )
+    return {"Body": header + raw, "ContentType": content_type}
 
 
-def model_error(status: int, message: str = "the container's words") -> Call:
+def model_error(status: int, message: str = "the container's words") -> fake_aws.AwsError:
     """SageMaker's ModelError."""
     members = {"OriginalStatusCode": status, "OriginalMessage": message, "LogStreamArn": "arn:log"}
-    return lambda: fakes.refusal("ModelError", "see the log", status=424, **members)
+    return fake_aws.AwsError("ModelError", "see the log", status=424, **members)
 
 
-def refused(code: str, status: int = 400, message: str = "SageMaker's words") -> Call:
+def refused(code: str, status: int = 400, message: str = "SageMaker's words") -> fake_aws.AwsError:
     """Any other error of InvokeEndpoint."""
-    return lambda: fakes.refusal(code, message, status=status)
-
-
-def raises(error: Exception) -> Call:
-    """No answer at all."""
-
-    def call() -> tuple[Any, dict[str, Any]]:
-        raise error
-
-    return call
+    return fake_aws.AwsError(code, message, status=status)
 
 
 LOADING = refused("ModelNotReadyException", 429)
 
 
 @dataclass
-class FakeEndpoint(fakes.FakeAws):
+class FakeEndpoint(fake_aws.FakeAws):
     """S3, SageMaker, CloudWatch, CloudFormation and Lambda."""
 
-    # what DescribeEndpoint tells, one after the other; the last again and again
+    # responses of DescribeEndpoint, one after the other; the last again and again
     described: list[dict[str, Any]] = field(default_factory=list)
-    script: dict[str, list[Call]] = field(default_factory=dict)  # TargetModel → what calls of it end with, likewise
-    seconds: float = 1.0  # of each call; the world's clock goes on by them
+    script: dict[str, list[fake_aws.Response]] = field(default_factory=dict)  # TargetModel → responses, likewise
+    seconds: float = 1.0  # of each request; the world's clock goes on by them
     now: float = 6000.0
     unloads: list[float] = field(default_factory=list)  # their times, seconds since the epoch
     stack_status: str = "UPDATE_IN_PROGRESS"
     stack: Any = field(default_factory=lambda: stack_events.StackEvents(STACK))
     queue: list[dict[str, Any]] = field(default_factory=list)  # payloads of asynchronous invocations
 
-    def respond(self, operation: str, given: dict[str, Any]) -> tuple[fakes.HttpResponse, dict[str, Any]]:
-        """As FakeAws, with the endpoint's script."""
-        if operation != "InvokeEndpoint":
-            return super().respond(operation, given)
+    def _InvokeEndpoint(self, TargetModel: str = "the only one", **_: Any) -> fake_aws.Response:
         self.now += self.seconds
-        script = self.script[given.get("TargetModel", "the only one")]
-        return (script.pop(0) if len(script) > 1 else script[0])()
+        script = self.script[TargetModel]
+        response = script.pop(0) if len(script) > 1 else script[0]
+        if isinstance(response, Exception):
+            raise response
+        return response
 
     def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
         assert EndpointName == "local-digits"
@@ -141,12 +126,12 @@ class World:
         sample = {"file": "r", "body": BODY, "answer": {"outputs": EXPECTED}, "tolerance": 0.01, **changes}
         for model, digest in models.items():
             content = json.dumps({"sample": sample, "client_files": {}}).encode()
-            self.aws.objects[BUCKET, f"{prefix}{model}.{digest}.json"] = content
+            self.aws.buckets[BUCKET][f"{prefix}{model}.{digest}.json"] = content
             self.aws.script[f"{model}.{digest}.tar.gz"] = [right()]
 
     def properties(self, models: Mapping[str, str], **changes: str) -> dict[str, str]:
         key = "-".join(f"{model}={digest}" for model, digest in sorted(models.items())) + ".release-set"
-        self.aws.objects["staging", key] = fakes.release_set(dict(models))
+        self.aws.buckets["staging"][key] = fake_aws.release_set(dict(models))
         return {
             "ServiceToken": "arn", "EndpointName": "local-digits", "EndpointConfigName": CONFIG,
             "VariantName": "g4dn-xlarge", "Image": IMAGE, "MultiModel": "true", "StopsAtUnload": "true",
@@ -190,7 +175,7 @@ class World:
     @property
     def called(self) -> list[str]:
         """The TargetModels that were called, in order, without their ending."""
-        calls = [given for operation, given in self.aws.calls if operation == "InvokeEndpoint"]
+        calls = self.aws.requests("InvokeEndpoint")
         return [given.get("TargetModel", "the only one").removesuffix(".tar.gz") for given in calls]
 
     @property

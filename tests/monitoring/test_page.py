@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
+from tests.fake_aws import FakeAws, pages
 from tests.monitoring.settings_of import DIGITS, PROJECTS, environment
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import Graph
@@ -140,29 +141,15 @@ def test_the_time_range_fits_the_data(first: int | None, start: int) -> None:
     assert (fitted.start - span.start, fitted.end) == (timedelta(minutes=start), span.end)
 
 
-class Answers:
-    """A CloudWatch that answers with given pages and keeps what it was asked."""
-
-    def __init__(self, *pages: dict[str, Any]) -> None:
-        self.pages = list(pages)
-        self.asked: list[dict[str, Any]] = []
-
-    def get_metric_data(self, **request: Any) -> dict[str, Any]:
-        self.asked.append(request)
-        return self.pages.pop(0)
-
-
-def test_answers_of_several_pages_are_put_together_in_the_order_of_time() -> None:
+def test_pages_of_a_response_are_put_together_in_the_order_of_time() -> None:
     def result(key: str, minute: int, value: float) -> dict[str, Any]:
         return {"Id": key, "Timestamps": [NOW + timedelta(minutes=minute)], "Values": [value]}
 
-    cloudwatch = Answers(
-        {"MetricDataResults": [result("first", 1, 2.0)], "NextToken": "more"},
-        {"MetricDataResults": [result("first", 0, 1.0), result("second", 0, 9.0)]},
-    )
-    lines = read_graph(cloudwatch, graph(), HOUR)
+    first, second = [result("first", 1, 2.0)], [result("first", 0, 1.0), result("second", 0, 9.0)]
+    aws = FakeAws(responses={"cloudwatch.GetMetricData": pages("MetricDataResults", first, second)})
+    lines = read_graph(aws.client("cloudwatch"), graph(), HOUR)
     assert lines == {
         "first": [(NOW.timestamp(), 1.0), (NOW.timestamp() + 60, 2.0)],
         "second": [(NOW.timestamp(), 9.0)],
     }
-    assert [each.get("NextToken") for each in cloudwatch.asked] == [None, "more"]
+    assert [each.get("NextToken") for each in aws.requests("GetMetricData")] == [None, "1"]

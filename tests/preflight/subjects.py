@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from tests.fake_aws import FakeAws, Response
 from tests.models.folders import write_double
-from tests.preflight.fakes import FakeResponse, FakeSession
 from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.config import load_environment
 from tritonstack.preflight.runner import CHECKS
@@ -44,24 +44,24 @@ def served(
 
 
 def subject_of(
-    what: Served, answers: Mapping[str, FakeResponse], *, project: Path = Path("/nowhere"), at_once: int = 1
+    what: Served, responses: Mapping[str, Response], *, project: Path = Path("/nowhere"), at_once: int = 1
 ) -> Subject:
-    """A subject whose account answers so."""
-    calls = ReadOnlyCalls(FakeSession(answers))
+    """A subject whose account has these responses."""
+    calls = ReadOnlyCalls(FakeAws(responses=responses))
     return Subject(served=what, calls=calls, project=project, local=False, at_once=at_once)
 
 
 def results_of(
     check: Callable[[Subject], Iterator[PreflightResult]],
     what: Served,
-    answers: Mapping[str, FakeResponse],
+    responses: Mapping[str, Response],
     *,
     project: Path = Path("/nowhere"),
     at_once: int = 1,
 ) -> dict[str, PreflightResult]:
     """The results of a check by their subjects; each carries the name that the runner lists the check by."""
     [name] = [each.name for each in CHECKS if each.run is check]
-    results = list(check(subject_of(what, answers, project=project, at_once=at_once)))
+    results = list(check(subject_of(what, responses, project=project, at_once=at_once)))
     assert {result.check for result in results} <= {name}
     by_subject = {result.subject: result for result in results}
     assert len(by_subject) == len(results), "two results have one subject"

@@ -11,7 +11,7 @@ from typing import Any
 import aws_cdk
 import pytest
 
-from tests.preflight.fakes import DENIED, SILENCE, FakeResponse, FakeSession, RefusalError
+from tests.fake_aws import DENIED, SILENCE, AwsError, FakeAws, Response
 from tests.preflight.subjects import ACCOUNT, results_of, served, subject_of
 from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.preflight.account import (
@@ -27,7 +27,7 @@ from tritonstack.preflight.role import needed_statements
 from tritonstack.preflight.subject import Subject
 
 
-def bootstrap(version: str) -> dict[str, FakeResponse]:
+def bootstrap(version: str) -> dict[str, Response]:
     """A bootstrapped account."""
     return {"ssm.GetParameter": {"Parameter": {"Name": "n", "Value": version}}, "s3.HeadBucket": {}}
 
@@ -43,18 +43,18 @@ def test_the_installed_cdk_asks_for_this_version_and_qualifier() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "outcome", "found", "permission"),
+    ("responses", "outcome", "found", "permission"),
     [
         (bootstrap(str(NEEDED_VERSION)), "passes", str(NEEDED_VERSION), None),
         (bootstrap("5"), "fails", "5", None),
-        ({"ssm.GetParameter": RefusalError("ParameterNotFound")}, "fails", "is not bootstrapped", None),
+        ({"ssm.GetParameter": AwsError("ParameterNotFound")}, "fails", "is not bootstrapped", None),
         ({"ssm.GetParameter": DENIED}, "unknown", "denies", "ssm:GetParameter"),
     ],
 )
 def test_the_bootstraps_version(
-    tmp_path: Path, answers: dict[str, FakeResponse], outcome: str, found: str, permission: str | None
+    tmp_path: Path, responses: dict[str, Response], outcome: str, found: str, permission: str | None
 ) -> None:
-    result = results_of(check_bootstrap, served(tmp_path), {"s3.HeadBucket": {}, **answers})["version"]
+    result = results_of(check_bootstrap, served(tmp_path), {"s3.HeadBucket": {}, **responses})["version"]
     assert (result.outcome, result.permission) == (outcome, permission)
     assert found in result.found
     assert (result.advice == f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1") == (outcome == "fails")
@@ -65,25 +65,25 @@ BUCKET = f"cdk-{QUALIFIER}-assets-{ACCOUNT}-us-east-1"
 
 def another_accounts(request: dict[str, Any]) -> Any:
     """A bucket that lets anybody in, and is not of the expected owner."""
-    return RefusalError("403") if "ExpectedBucketOwner" in request else {}
+    return AwsError("403") if "ExpectedBucketOwner" in request else {}
 
 
 @pytest.mark.parametrize(
     ("answer", "outcome", "found", "advice"),
     [
         ({}, "passes", BUCKET, ""),
-        (RefusalError("404"), "fails", f"no bucket {BUCKET}", "npx cdk bootstrap .*#the-bootstrap-bucket-is-gone"),
-        (RefusalError("403"), "unknown", "denies s3:ListBucket.* of another account", "Allow s3:ListBucket.*qualifier"),
+        (AwsError("404"), "fails", f"no bucket {BUCKET}", "npx cdk bootstrap .*#the-bootstrap-bucket-is-gone"),
+        (AwsError("403"), "unknown", "denies s3:ListBucket.* of another account", "Allow s3:ListBucket.*qualifier"),
         (another_accounts, "fails", f"{BUCKET} is another account's", "--qualifier NAME"),
-        (RefusalError("SlowDown"), "unknown", "throttled", "later"),
+        (AwsError("SlowDown"), "unknown", "503: Service Unavailable", "Run it again"),
     ],
     ids=["there", "gone", "denied", "another account's", "throttled"],
 )
 def test_the_bootstraps_bucket_itself_is_looked_for_by_its_owner(
-    tmp_path: Path, answer: FakeResponse, outcome: str, found: str, advice: str
+    tmp_path: Path, answer: Response, outcome: str, found: str, advice: str
 ) -> None:
     """Its version stands in a parameter, which stays where the bucket is deleted."""
-    session = FakeSession({**bootstrap("21"), "s3.HeadBucket": answer})
+    session = FakeAws(responses={**bootstrap("21"), "s3.HeadBucket": answer})
     subject = Subject(served=served(tmp_path), calls=ReadOnlyCalls(session), project=tmp_path, local=False)
     version, bucket = check_bootstrap(subject)
     assert (version.outcome, bucket.subject, bucket.outcome) == ("passes", "bucket", outcome)
@@ -109,7 +109,7 @@ MISSING = {"images": [], "failures": [{"imageId": {"imageTag": "24.09-py3"}, "fa
 
 
 def test_an_image_is_asked_for_by_tag_at_the_account_that_keeps_it(tmp_path: Path) -> None:
-    session = FakeSession({"ecr.BatchGetImage": FOUND})
+    session = FakeAws(responses={"ecr.BatchGetImage": FOUND})
     what = served(tmp_path, {}, {})  # two endpoints, one image
     (result,) = check_image(Subject(served=what, calls=ReadOnlyCalls(session), project=tmp_path, local=False))
     assert (result.subject, result.outcome, result.found) == (URI, "passes", DIGEST)
@@ -119,7 +119,7 @@ def test_an_image_is_asked_for_by_tag_at_the_account_that_keeps_it(tmp_path: Pat
     assert (request["repositoryName"], request["imageIds"]) == ("sagemaker-tritonserver", [{"imageTag": "24.09-py3"}])
 
 
-@pytest.mark.parametrize("answer", [MISSING, RefusalError("RepositoryNotFoundException")])
+@pytest.mark.parametrize("answer", [MISSING, AwsError("RepositoryNotFoundException")])
 def test_an_image_that_is_not_there_fails(tmp_path: Path, answer: Any) -> None:
     (result,) = results_of(check_image, served(tmp_path), {"ecr.BatchGetImage": answer}).values()
     assert result.outcome == "fails"
@@ -127,7 +127,7 @@ def test_an_image_that_is_not_there_fails(tmp_path: Path, answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "permission"), [(RefusalError("AccessDeniedException"), "ecr:BatchGetImage"), (SILENCE, None)]
+    ("error", "permission"), [(AwsError("AccessDeniedException"), "ecr:BatchGetImage"), (SILENCE, None)]
 )
 def test_a_registry_that_does_not_say_is_unknown(tmp_path: Path, error: Exception, permission: str | None) -> None:
     (result,) = results_of(check_image, served(tmp_path), {"ecr.BatchGetImage": error}).values()
@@ -136,7 +136,7 @@ def test_a_registry_that_does_not_say_is_unknown(tmp_path: Path, error: Exceptio
 
 def test_an_image_of_another_region_is_asked_for_there(tmp_path: Path) -> None:
     own = f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/triton@{DIGEST}"
-    session = FakeSession({"ecr.BatchGetImage": FOUND})
+    session = FakeAws(responses={"ecr.BatchGetImage": FOUND})
     what = served(tmp_path, builds={"image": own, "on_deploy": True})
     results = check_image(Subject(served=what, calls=ReadOnlyCalls(session), project=tmp_path, local=False))
     assert [result.subject for result in results] == [own, URI]
@@ -180,7 +180,7 @@ ALARMS = {
 }
 
 
-def key(*statements: dict[str, Any], **metadata: str) -> dict[str, FakeResponse]:
+def key(*statements: dict[str, Any], **metadata: str) -> dict[str, Response]:
     """An account with the key, with this policy."""
     described = {"KeyId": "0a", "Arn": KEY, "KeyState": "Enabled", "KeyUsage": "ENCRYPT_DECRYPT"}
     return {
@@ -189,10 +189,10 @@ def key(*statements: dict[str, Any], **metadata: str) -> dict[str, FakeResponse]
     }
 
 
-def look(folder: Path, answers: dict[str, FakeResponse], **environment: Any) -> dict[str, str]:
+def look(folder: Path, responses: dict[str, Response], **environment: Any) -> dict[str, str]:
     """Outcomes by what was looked at, of an environment whose artifacts are under the key, with logs and alarms."""
     more = {"alarms": {}, "logs": {"endpoint_days": 30}, **environment}
-    found = results_of(check_key, served(folder, artifacts={"key_arn": KEY}, **more), answers)
+    found = results_of(check_key, served(folder, artifacts={"key_arn": KEY}, **more), responses)
     return {name.removesuffix(KEY).strip() or "state": result.outcome for name, result in found.items()}
 
 
@@ -220,7 +220,7 @@ def test_a_key_that_cannot_encrypt_fails_and_nothing_else_is_asked(tmp_path: Pat
 
 
 def test_no_such_key_fails(tmp_path: Path) -> None:
-    assert look(tmp_path, {"kms.DescribeKey": RefusalError("NotFoundException")}) == {"state": "fails"}
+    assert look(tmp_path, {"kms.DescribeKey": AwsError("NotFoundException")}) == {"state": "fails"}
 
 
 def test_denials_are_unknown_each_with_its_permission(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import botocore.session
 import pytest
 from botocore.config import Config
 
-from tests.preflight.fakes import DENIED, FakeSession
+from tests.fake_aws import DENIED, FakeAws
 from tritonstack.aws import read_only
 from tritonstack.aws.read_only import ACTIONS, BOUNDED, MutatingCallError, NotKnownError, ReadOnlyCalls
 from tritonstack.preflight.runner import LONGEST_SECONDS
@@ -59,7 +59,7 @@ def answering(*answers: tuple[int, dict[str, Any]]) -> Iterator[tuple[str, list[
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            """Answer."""
+            """Respond."""
             self.rfile.read(int(self.headers["Content-Length"]))
             status, body = answers[min(len(asked), len(answers) - 1)]
             asked.append(self.headers["X-Amz-Target"])
@@ -113,7 +113,7 @@ def test_a_denial_tells_the_permission() -> None:
 
 
 def test_a_fact_is_read_once_and_a_refusal_is_kept() -> None:
-    denied = FakeSession({"service-quotas.ListServiceQuotas": DENIED})
+    denied = FakeAws(responses={"service-quotas.ListServiceQuotas": DENIED})
     facts = AccountFacts(ReadOnlyCalls(denied), region="us-east-1")
     for name in ("one", "another"):
         with pytest.raises(NotKnownError) as error:
@@ -147,7 +147,7 @@ def test_every_operation_exists_and_reads(service: str, operation: str) -> None:
 def test_any_other_call_is_refused_before_it_leaves_this_machine(
     service: str, operation: str, request_: dict[str, object]
 ) -> None:
-    session = FakeSession({})
+    session = FakeAws(responses={})
     client = ReadOnlyCalls(session).client(service)
     with pytest.raises(MutatingCallError):
         getattr(client, operation)(**request_)

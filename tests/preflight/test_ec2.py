@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.preflight.fakes import DENIED, FakeResponse, RefusalError, pages
+from tests.fake_aws import DENIED, AwsError, Response, pages
 from tests.preflight.subjects import ACCOUNT, results_of, served
 from tritonstack.preflight.ec2 import check_left_network, check_subnet
 
@@ -23,7 +23,7 @@ IMPORTED = {
 NETWORK = {"imported": IMPORTED}
 
 
-def subnets(*, owner: str = ACCOUNT, **rows: tuple[str, str, int]) -> dict[str, FakeResponse]:
+def subnets(*, owner: str = ACCOUNT, **rows: tuple[str, str, int]) -> dict[str, Response]:
     """EC2 with these subnets: id (``_`` for ``-``) → VPC, zone, free addresses."""
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -47,8 +47,8 @@ def test_subnets_need_an_address_an_instance_the_new_fleet_included(tmp_path: Pa
 
 @pytest.mark.parametrize("row", [("vpc-02", "us-east-1a", 99), ("vpc-01", "us-east-1c", 99)])
 def test_a_subnet_of_another_vpc_or_zone_fails(tmp_path: Path, row: tuple[str, str, int]) -> None:
-    answers = subnets(subnet_0a=row, subnet_0b=("vpc-01", "us-east-1b", 99))
-    found = results_of(check_subnet, served(tmp_path, network=NETWORK), answers)
+    responses = subnets(subnet_0a=row, subnet_0b=("vpc-01", "us-east-1b", 99))
+    found = results_of(check_subnet, served(tmp_path, network=NETWORK), responses)
     assert {name: result.outcome for name, result in found.items()} == {A: "fails", B: "passes"}
 
 
@@ -66,8 +66,8 @@ def test_the_owner_of_shared_subnets_is_named_for_the_roles_policies(
     tmp_path: Path, said: str | None, owner: str, outcome: str, advice: str
 ) -> None:
     what = served(tmp_path, network={"imported": {**IMPORTED, "owner_account": said}})
-    answers = subnets(owner=owner, subnet_0a=("vpc-01", "us-east-1a", 99), subnet_0b=("vpc-01", "us-east-1b", 99))
-    found = results_of(check_subnet, what, answers)
+    responses = subnets(owner=owner, subnet_0a=("vpc-01", "us-east-1a", 99), subnet_0b=("vpc-01", "us-east-1b", 99))
+    found = results_of(check_subnet, what, responses)
     assert {each.outcome for each in found.values()} == {outcome}
     assert all(advice in (each.advice or "") for each in found.values())
 
@@ -75,7 +75,7 @@ def test_the_owner_of_shared_subnets_is_named_for_the_roles_policies(
 def test_a_subnet_that_is_gone_fails_and_one_that_may_not_be_seen_is_unknown(tmp_path: Path) -> None:
     what = served(tmp_path, network=NETWORK)
     assert {each.outcome for each in results_of(check_subnet, what, subnets()).values()} == {"fails"}
-    denied = {"ec2.DescribeSubnets": RefusalError("UnauthorizedOperation")}
+    denied = {"ec2.DescribeSubnets": AwsError("UnauthorizedOperation")}
     found = results_of(check_subnet, what, denied)
     assert {(each.outcome, each.permission) for each in found.values()} == {("unknown", "ec2:DescribeSubnets")}
 
@@ -91,7 +91,7 @@ IMPORTED_NETWORK = {
 OF_SETTINGS: dict[str, Any] = {"s3_prefix_list_id": "pl-1"}
 
 
-def account(*, model: dict[str, Any] | None, group_vpc: str = VPC) -> dict[str, FakeResponse]:
+def account(*, model: dict[str, Any] | None, group_vpc: str = VPC) -> dict[str, Response]:
     """A created network of two zones, and one endpoint whose model has this VpcConfig."""
     rows = [
         {"SubnetId": name, "VpcId": VPC, "AvailabilityZone": zone, "CidrBlock": f"10.20.{number}.0/24"}
@@ -162,15 +162,15 @@ def test_a_group_that_was_made_in_an_imported_vpc_goes_once_groups_are_named(
 ) -> None:
     imported = {**IMPORTED_NETWORK, "security_group_ids": named}
     what = served(tmp_path, network={**OF_SETTINGS, "imported": imported})
-    answers = account(model={"Subnets": ["subnet-01", "subnet-02"], "SecurityGroupIds": [GROUP]}, group_vpc="vpc-01")
-    [result] = results_of(check_left_network, what, answers).values()
+    responses = account(model={"Subnets": ["subnet-01", "subnet-02"], "SecurityGroupIds": [GROUP]}, group_vpc="vpc-01")
+    [result] = results_of(check_left_network, what, responses).values()
     assert result.outcome == outcome
 
 
 def test_without_a_network_nothing_is_asked_and_without_its_stack_nothing_goes(tmp_path: Path) -> None:
     assert results_of(check_left_network, served(tmp_path), {}) == {}
     what = served(tmp_path, network={"imported": IMPORTED_NETWORK})
-    none = RefusalError("ValidationError", "Stack with id x does not exist")
+    none = AwsError("ValidationError", "Stack with id x does not exist")
     found = results_of(check_left_network, what, {"cloudformation.ListStackResources": none})
     assert found["test-network"].outcome == "passes"
 
@@ -179,5 +179,5 @@ def test_a_model_that_may_not_be_seen_is_unknown_and_an_endpoint_that_is_gone_pa
     what = served(tmp_path, network={"imported": IMPORTED_NETWORK})
     denied = results_of(check_left_network, what, account(model=INSIDE) | {"sagemaker.DescribeModel": DENIED})
     assert (denied["test-old"].outcome, denied["test-old"].permission) == ("unknown", "sagemaker:DescribeModel")
-    gone = account(model=INSIDE) | {"sagemaker.DescribeEndpoint": RefusalError("ValidationException")}
+    gone = account(model=INSIDE) | {"sagemaker.DescribeEndpoint": AwsError("ValidationException")}
     assert results_of(check_left_network, what, gone)["test-old"].outcome == "passes"

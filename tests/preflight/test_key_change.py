@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.preflight.fakes import FakeResponse, RefusalError
+from tests.fake_aws import AwsError, Response
 from tests.preflight.subjects import results_of, served
 from tritonstack.preflight.key_change import check_key_change
 
@@ -15,7 +15,7 @@ IDS = ("11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-55555555
 OWN, OTHER = (f"arn:aws:kms:us-east-1:123456789012:key/{each}" for each in IDS)
 
 
-def deployed(key: str, *, made: bool) -> dict[str, FakeResponse]:
+def deployed(key: str, *, made: bool) -> dict[str, Response]:
     """An environment whose objects are under the key; ``made``: by its own stack."""
     resource = {
         "ResourceType": "AWS::KMS::Key",
@@ -29,9 +29,9 @@ def deployed(key: str, *, made: bool) -> dict[str, FakeResponse]:
 
 
 @pytest.mark.parametrize(
-    ("answers", "artifacts", "advised"),
+    ("responses", "artifacts", "advised"),
     [
-        ({"ssm.GetParameter": RefusalError("ParameterNotFound")}, {"key_arn": OWN}, None),
+        ({"ssm.GetParameter": AwsError("ParameterNotFound")}, {"key_arn": OWN}, None),
         (deployed(OWN, made=False), {"key_arn": OWN}, None),
         (deployed(OTHER, made=True), {}, None),
         (deployed(OTHER, made=True), {"key_arn": OWN}, "created"),
@@ -43,9 +43,9 @@ def deployed(key: str, *, made: bool) -> dict[str, FakeResponse]:
     ],
 )
 def test_the_key_of_the_objects_stays_allowed(
-    tmp_path: Path, answers: dict[str, FakeResponse], artifacts: dict[str, Any], advised: str | None
+    tmp_path: Path, responses: dict[str, Response], artifacts: dict[str, Any], advised: str | None
 ) -> None:
-    (result,) = results_of(check_key_change, served(tmp_path, artifacts=artifacts), answers).values()
+    (result,) = results_of(check_key_change, served(tmp_path, artifacts=artifacts), responses).values()
     assert result.outcome == ("passes" if advised is None else "fails")
     if advised is not None:
         assert f"earlier_key: {advised}}}" in result.advice

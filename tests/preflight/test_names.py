@@ -6,35 +6,35 @@ from pathlib import Path
 
 import pytest
 
-from tests.preflight.fakes import FakeResponse, RefusalError
+from tests.fake_aws import AwsError, Response
 from tests.preflight.subjects import results_of, served
 from tritonstack.preflight.names import check_endpoint_name
 
 NAME = "test-e0"
 ARN = f"arn:aws:sagemaker:us-east-1:123456789012:endpoint/{NAME}"
-THERE: dict[str, FakeResponse] = {"sagemaker.DescribeEndpoint": {"EndpointName": NAME, "EndpointArn": ARN}}
+THERE: dict[str, Response] = {"sagemaker.DescribeEndpoint": {"EndpointName": NAME, "EndpointArn": ARN}}
 
 
-def tagged(**tags: str) -> dict[str, FakeResponse]:
+def tagged(**tags: str) -> dict[str, Response]:
     """An endpoint of that name with tags of ours."""
     listed = [{"Key": f"tritonstack:{name}", "Value": value} for name, value in tags.items()]
     return {**THERE, "sagemaker.ListTags": {"Tags": [*listed, {"Key": "team", "Value": "platform"}]}}
 
 
 @pytest.mark.parametrize(
-    ("answers", "outcome", "found"),
+    ("responses", "outcome", "found"),
     [
-        ({"sagemaker.DescribeEndpoint": RefusalError("ValidationException")}, "passes", "no endpoint"),
+        ({"sagemaker.DescribeEndpoint": AwsError("ValidationException")}, "passes", "no endpoint"),
         (tagged(environment="test", endpoint="e0"), "passes", "own"),
         (tagged(environment="te", endpoint="st-e0"), "fails", "endpoint st-e0 of environment te"),
         (tagged(), "fails", "no stack made it"),
-        ({**THERE, "sagemaker.ListTags": RefusalError("AccessDeniedException")}, "unknown", "sagemaker:ListTags"),
+        ({**THERE, "sagemaker.ListTags": AwsError("AccessDeniedException")}, "unknown", "sagemaker:ListTags"),
     ],
 )
 def test_an_endpoint_of_the_name_is_the_environments_own_or_not_there(
-    tmp_path: Path, answers: dict[str, FakeResponse], outcome: str, found: str
+    tmp_path: Path, responses: dict[str, Response], outcome: str, found: str
 ) -> None:
-    (result,) = results_of(check_endpoint_name, served(tmp_path), answers).values()
+    (result,) = results_of(check_endpoint_name, served(tmp_path), responses).values()
     assert result.subject == NAME
     assert result.outcome == outcome
     assert found in result.found

@@ -9,7 +9,7 @@ import pytest
 
 from tests.config.environment_file import write_environment
 from tests.engines.engine_environments import ENGINE
-from tests.preflight.fakes import DENIED, SILENCE, FakeResponse, RefusalError, pages
+from tests.fake_aws import DENIED, SILENCE, AwsError, Response, pages
 from tests.preflight.subjects import REGION, results_of, served
 from tritonstack.config import load_environment
 from tritonstack.preflight.quotas import (
@@ -30,7 +30,7 @@ def quota(name: str, value: float, code: str = "L-00000001", **more: Any) -> dic
 
 def account(
     *, of_type: float, of_all: float = 100, running: dict[str, tuple[str, int]] | None = None
-) -> dict[str, FakeResponse]:
+) -> dict[str, Response]:
     """An account with these quotas, in two pages, in which these endpoints run (name → type and instances)."""
     names = list(running or {})
 
@@ -98,13 +98,13 @@ def test_a_schedule_may_ask_for_more_than_the_maximum_of_now(tmp_path: Path) -> 
 
 
 def test_a_default_counts_where_the_accounts_value_is_not_listed(tmp_path: Path) -> None:
-    answers = account(of_type=1) | {
+    responses = account(of_type=1) | {
         "service-quotas.ListServiceQuotas": pages(
             "Quotas", [quota(f"{T4} for endpoint usage", 5, ErrorReason={"ErrorCode": "DEPENDENCY_SERVICE_ERROR"})]
         ),
         "service-quotas.ListAWSDefaultServiceQuotas": pages("Quotas", [quota(f"{T4} for endpoint usage", 0)]),
     }
-    found = results_of(check_endpoint_quota, served(tmp_path), answers)
+    found = results_of(check_endpoint_quota, served(tmp_path), responses)
     assert found[T4].outcome == "fails"
     assert "0 (default of L-00000001" in found[T4].found
 
@@ -113,26 +113,26 @@ def test_a_default_counts_where_the_accounts_value_is_not_listed(tmp_path: Path)
     ("operation", "error", "permission", "words"),
     [
         ("service-quotas.ListServiceQuotas", DENIED, "servicequotas:ListServiceQuotas", "denies"),
-        ("sagemaker.ListEndpoints", RefusalError("AccessDenied"), "sagemaker:ListEndpoints", "denies"),
+        ("sagemaker.ListEndpoints", AwsError("AccessDenied"), "sagemaker:ListEndpoints", "denies"),
         ("sagemaker.DescribeEndpointConfig", DENIED, "sagemaker:DescribeEndpointConfig", "denies"),
-        ("service-quotas.ListServiceQuotas", RefusalError("TooManyRequestsException"), None, "throttled"),
+        ("service-quotas.ListServiceQuotas", AwsError("TooManyRequestsException"), None, "throttled"),
         ("service-quotas.ListServiceQuotas", SILENCE, None, "did not answer"),
-        ("sagemaker.DescribeEndpoint", RefusalError("InternalFailure"), None, "failed"),
+        ("sagemaker.DescribeEndpoint", AwsError("InternalFailure"), None, "failed"),
     ],
 )
 def test_what_aws_does_not_say_is_unknown_and_never_a_pass(
     tmp_path: Path, operation: str, error: Exception, permission: str | None, words: str
 ) -> None:
-    answers = {**account(of_type=99, running={"theirs": (T4, 1)}), operation: error}
-    found = results_of(check_endpoint_quota, served(tmp_path), answers)
+    responses = {**account(of_type=99, running={"theirs": (T4, 1)}), operation: error}
+    found = results_of(check_endpoint_quota, served(tmp_path), responses)
     assert {(result.outcome, result.permission) for result in found.values()} == {("unknown", permission)}
     assert all(words in result.found and result.advice for result in found.values())
 
 
 def test_an_endpoint_that_is_gone_since_it_was_listed_does_not_count(tmp_path: Path) -> None:
-    answers = account(of_type=2, running={"theirs": (T4, 1)})
-    gone = RefusalError("ValidationException", 'Could not find endpoint "theirs"')
-    found = results_of(check_endpoint_quota, served(tmp_path), {**answers, "sagemaker.DescribeEndpoint": gone})
+    responses = account(of_type=2, running={"theirs": (T4, 1)})
+    gone = AwsError("ValidationException", 'Could not find endpoint "theirs"')
+    found = results_of(check_endpoint_quota, served(tmp_path), {**responses, "sagemaker.DescribeEndpoint": gone})
     assert found[T4].outcome == "passes"
 
 
@@ -191,7 +191,7 @@ def with_engine(folder: Path, *endpoints: dict[str, Any], **environment: Any) ->
     return served(folder, *endpoints, files={config: tensorrt, recipe: text}, **environment)
 
 
-def builds_account(**quotas: float) -> dict[str, FakeResponse]:
+def builds_account(**quotas: float) -> dict[str, Response]:
     """An account with these quotas of builds and of processing jobs."""
     names = {
         "gpu": "Concurrently running builds for Linux GPU Small environment",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.preflight.fakes import DENIED, FakeResponse, FakeSession, RefusalError
+from tests.fake_aws import DENIED, AwsError, FakeAws, Response
 from tests.preflight.subjects import ACCOUNT, results_of, served, subject_of
 from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.preflight.role import check_role
@@ -25,17 +25,17 @@ def parameter(request: dict[str, Any]) -> dict[str, Any]:
     return {"Parameter": {"Name": request["Name"], "Value": VALUES[request["Name"].rpartition("/")[2]]}}
 
 
-DEPLOYED: dict[str, FakeResponse] = {"ssm.GetParameter": parameter}
+DEPLOYED: dict[str, Response] = {"ssm.GetParameter": parameter}
 
 
-def role(*, arn: str = ROLE, trust: Any = TRUST) -> dict[str, FakeResponse]:
+def role(*, arn: str = ROLE, trust: Any = TRUST) -> dict[str, Response]:
     """An account with the role."""
     fixed = {"Path": "/team/", "RoleName": "triton", "RoleId": "A" * 16, "CreateDate": 0}
     document = json.dumps({"Statement": [trust]})  # boto3 parses it, in place
     return {"iam.GetRole": lambda _request: {"Role": {**fixed, "Arn": arn, "AssumeRolePolicyDocument": document}}}
 
 
-def simulated(*denied: str) -> dict[str, FakeResponse]:
+def simulated(*denied: str) -> dict[str, Response]:
     """IAM's simulator, which denies these actions."""
 
     def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -53,9 +53,9 @@ TRUSTED, ALLOWED = f"e0: {ROLE}", f"policies of e0: {ROLE}"
 
 
 @pytest.mark.parametrize(
-    ("answers", "subject", "outcome", "found"),
+    ("responses", "subject", "outcome", "found"),
     [
-        ({"iam.GetRole": RefusalError("NoSuchEntity")}, TRUSTED, "fails", "no such role"),
+        ({"iam.GetRole": AwsError("NoSuchEntity")}, TRUSTED, "fails", "no such role"),
         ({"iam.GetRole": DENIED}, TRUSTED, "unknown", "denies iam:GetRole"),
         (role(arn=ROLE.replace("/team", "")), TRUSTED, "fails", f"the role is arn:aws:iam::{ACCOUNT}:role/triton"),
         (
@@ -70,13 +70,13 @@ TRUSTED, ALLOWED = f"e0: {ROLE}", f"policies of e0: {ROLE}"
         (simulated("s3:GetObject"), ALLOWED, "fails", "do not allow ReadArchives (s3:GetObject)"),
         (simulated("cloudwatch:PutMetricData"), ALLOWED, "fails", "WriteMetrics (cloudwatch:PutMetricData)"),
         ({"iam.SimulatePrincipalPolicy": DENIED}, ALLOWED, "unknown", "denies iam:SimulatePrincipalPolicy"),
-        ({"ssm.GetParameter": RefusalError("ParameterNotFound")}, ALLOWED, "unknown", "there is no parameter"),
+        ({"ssm.GetParameter": AwsError("ParameterNotFound")}, ALLOWED, "unknown", "there is no parameter"),
     ],
 )
 def test_a_role_of_ones_own(
-    tmp_path: Path, answers: dict[str, FakeResponse], subject: str, outcome: str, found: str
+    tmp_path: Path, responses: dict[str, Response], subject: str, outcome: str, found: str
 ) -> None:
-    results = results_of(check_role, served(tmp_path, OWN), {**WHOLE, **answers})
+    results = results_of(check_role, served(tmp_path, OWN), {**WHOLE, **responses})
     assert results[subject].outcome == outcome
     assert found in results[subject].found
     if (subject, outcome) == (TRUSTED, "fails"):
@@ -88,7 +88,7 @@ def test_an_endpoint_whose_role_the_stack_makes_is_not_looked_at(tmp_path: Path)
 
 
 def test_what_is_simulated_is_a_sample_of_each_resource_under_the_statements_conditions(tmp_path: Path) -> None:
-    session = FakeSession(WHOLE)
+    session = FakeAws(responses=WHOLE)
     what = served(tmp_path, OWN)
     list(check_role(Subject(served=what, calls=ReadOnlyCalls(session), project=tmp_path, local=False)))
     asked = [request for name, request in session.calls if name == "iam.SimulatePrincipalPolicy"]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.preflight.fakes import DENIED, SILENCE, FakeResponse
+from tests.fake_aws import DENIED, SILENCE, Response
 from tests.preflight.subjects import ACCOUNT, served, subject_of
 from tritonstack.aws.read_only import NotKnownError
 from tritonstack.preflight.runner import CHECKS, Check, run_checks
 from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
 
 
-def caller(account: str = ACCOUNT) -> dict[str, FakeResponse]:
+def caller(account: str = ACCOUNT) -> dict[str, Response]:
     """An account that says whose the credentials are."""
     return {"sts.GetCallerIdentity": {"Account": account, "Arn": f"arn:aws:iam::{account}:user/me", "UserId": "u"}}
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models import fake_aws
-from tests.models.fake_aws import FakeAws
+from tests.fake_aws import FakeAws
 from tests.preparation.prepare_way import Way
 from tests.preparation.tiny_engine import PROVEN
 from tests.tritonstack_local.emulator.running import Emulator
@@ -25,10 +24,9 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 
 
 @pytest.fixture
-def aws() -> Iterator[FakeAws]:
-    """An S3 and an SSM of their own."""
-    with fake_aws.running() as running:
-        yield running
+def aws() -> FakeAws:
+    """An account of its own."""
+    return FakeAws.with_artifacts()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.models.fake_aws import FakeAws
+from tests.fake_aws import FakeAws, unreachable
 from tests.preparation.prepare_way import A10G, IMAGE
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.programs import Report
@@ -82,7 +82,7 @@ def fetch(aws: FakeAws, folder: Path) -> tuple[str | None, list[str]]:
 
 def test_the_next_build_starts_from_what_the_last_one_timed(aws: FakeAws, tmp_path: Path) -> None:
     assert keep(aws, write_output(tmp_path / "output", b"tactics")) == []
-    assert list(aws.objects) == [KEY]
+    assert list(aws.artifacts) == [KEY]
     digest, said = fetch(aws, job(tmp_path / "job"))
     assert (tmp_path / "job/timing.cache").read_bytes() == b"tactics"
     assert (digest is not None, said) == (True, [])
@@ -101,22 +101,12 @@ def test_a_cache_of_another_tensorrt_or_gpu_is_not_taken(aws: FakeAws, tmp_path:
 
 def test_a_bucket_that_refuses_costs_the_cache_alone(aws: FakeAws, tmp_path: Path) -> None:
     kept = bucket(aws)
-    aws.url = ""
-    broken = ArtifactBucket.__new__(ArtifactBucket)
-    broken.name, broken.s3 = kept.name, fake_client()
+    kept.s3 = unreachable("s3")
     said: list[str] = []
-    assert fetch_timing_cache(broken, job(tmp_path / "job"), gpu="A10G", report=said.append) is None
-    keep_timing_cache(
-        broken, write_output(tmp_path / "output", b"tactics"), gpu="A10G", before=None, report=said.append
-    )
+    assert fetch_timing_cache(kept, job(tmp_path / "job"), gpu="A10G", report=said.append) is None
+    keep_timing_cache(kept, write_output(tmp_path / "output", b"tactics"), gpu="A10G", before=None, report=said.append)
     assert len(said) == 2
     assert all("Could not connect" in line for line in said)
-
-
-def fake_client() -> Any:
-    """A client of a server that is gone."""
-    gone = FakeAws(url="http://127.0.0.1:9")
-    return gone.client("s3")
 
 
 class Refusing:
@@ -152,7 +142,7 @@ def test_an_engine_whose_tensorrt_refuses_the_cache_is_built_without_it(aws: Fak
     runner = Refusing(says="[E] Error[4]: createTimingCache failed: timing cache is of another version")
     build(aws, tmp_path, runner)
     assert runner.caches == [True, False]
-    assert aws.objects[KEY] == b"new tactics"
+    assert aws.artifacts[KEY] == b"new tactics"
 
 
 def test_an_engine_that_fails_for_another_reason_is_not_built_again(aws: FakeAws, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.models.fake_aws import FakeAws
+from tests.fake_aws import FakeAws
 from tests.models.folders import make_manifest, source_of, write_double
 from tests.preparation.prepare_way import order_of
 from tests.preparation.tiny_engine import write_tiny
@@ -53,9 +53,9 @@ def put(
 ) -> None:
     """An archive at a place, with a manifest; ``told``: the content that the manifest tells of."""
     manifest = manifest_for(told or content, dependency=dependency, target=target)
-    aws.objects[place.manifest(NAME)] = manifest.to_json().encode()
-    aws.objects[place.archive(NAME)] = content
-    aws.metadata[place.archive(NAME)] = {"x-amz-meta-sha256": hashlib.sha256(content).hexdigest()}
+    aws.artifacts[place.manifest(NAME)] = manifest.to_json().encode()
+    aws.artifacts[place.archive(NAME)] = content
+    aws.metadata[place.archive(NAME)] = {"sha256": hashlib.sha256(content).hexdigest()}
 
 
 def order(
@@ -89,7 +89,7 @@ def other(platform: Platform, endpoint: str = "other") -> Place:
 
 def test_what_lies_at_its_own_place_is_there_whatever_its_manifest_says(aws: FakeAws, source: ArchiveSource) -> None:
     put(aws, Place(endpoint="here", platform=T4), dependency="none", target=None)
-    del aws.objects[Place(endpoint="here", platform=T4).manifest(NAME)]
+    del aws.artifacts[Place(endpoint="here", platform=T4).manifest(NAME)]
     assert kind(needed(aws, source, order("none"))) == "there"
     assert kind(needed(aws, source, order("none", platform=Platform(release="24.09", gpu="T4")))) == "there"
 
@@ -137,7 +137,7 @@ def test_an_archive_whose_manifest_is_gone_or_anothers_is_not_copied(
 ) -> None:
     put(aws, other(T4), dependency="none", target=None, told=told)
     if told is None:
-        aws.objects[other(T4).manifest(NAME)] = b"{"
+        aws.artifacts[other(T4).manifest(NAME)] = b"{"
     assert kind(needed(aws, source, order("none"))) == "build"
     put(aws, other(A10G), dependency="none", target=None)
     assert kind(needed(aws, source, order("none"))) == "copy", "the next one is as good"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import IncompleteReadError
 
-from tests.models.fake_aws import FakeAws
+from tests.fake_aws import FakeAws, unreachable
 from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.errors import WorkFailedError
 from tritonstack.preparation.remote_job import StagedJob, staged_job
@@ -33,18 +33,19 @@ def test_a_folder_is_sent_with_its_subfolders_and_large_files_in_parts(
     (tmp_path / "job.json").write_text("{}")
     said: list[str] = []
     staged.upload(tmp_path, report=said.append, check=nothing)
-    assert {key: len(content) for key, content in aws.objects.items()} == {
+    assert {key: len(content) for key, content in aws.artifacts.items()} == {
         "staging/jobs/run/job/job.json": 2,
         "staging/jobs/run/job/weights/0.bin": 17 << 20,
     }
-    assert len(aws.uploads) == 1
+    [in_parts] = aws.requests("CreateMultipartUpload")
+    assert in_parts["Key"] == "staging/jobs/run/job/weights/0.bin"
     assert said[-1].startswith("job to S3: 100 %")
 
 
 def test_the_result_comes_last_so_that_a_folder_with_it_is_whole(
     aws: FakeAws, staged: StagedJob, tmp_path: Path
 ) -> None:
-    aws.objects |= {OUTPUT + name: name.encode() for name in ("zeta", "result.json", "deep/a", "alpha")}
+    aws.artifacts.update({OUTPUT + name: name.encode() for name in ("zeta", "result.json", "deep/a", "alpha")})
     said: list[str] = []
     staged.download(tmp_path / "out", report=said.append)
     assert [line.split()[-1] for line in said] == ["alpha", "deep/a", "zeta", "result.json"]
@@ -55,7 +56,7 @@ def test_the_result_comes_last_so_that_a_folder_with_it_is_whole(
 def test_a_key_that_would_be_a_file_elsewhere_is_refused(
     aws: FakeAws, staged: StagedJob, tmp_path: Path, name: str
 ) -> None:
-    aws.objects[OUTPUT + name] = b"x"
+    aws.artifacts[OUTPUT + name] = b"x"
     with pytest.raises(WorkFailedError, match="is no path inside"):
         staged.download(tmp_path / "out", report=nothing)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -88,7 +89,7 @@ class BreakingOff:
 def test_a_download_that_breaks_off_is_begun_again_a_few_times(
     aws: FakeAws, staged: StagedJob, tmp_path: Path, times: int, *, comes: bool
 ) -> None:
-    aws.objects[f"{OUTPUT}model.plan"] = b"beginning"
+    aws.artifacts[f"{OUTPUT}model.plan"] = b"beginning"
     staged.bucket.s3 = BreakingOff(staged.bucket.s3, times=times)
     if comes:
         staged.download(tmp_path, report=nothing)
@@ -100,14 +101,14 @@ def test_a_download_that_breaks_off_is_begun_again_a_few_times(
 
 
 def test_whatever_happens_nothing_stays_staged(aws: FakeAws, staged: StagedJob) -> None:
-    aws.objects |= {"staging/jobs/run/job/a": b"", f"{OUTPUT}b": b"", "staging/jobs/run2/job/a": b""}
+    aws.artifacts.update({"staging/jobs/run/job/a": b"", f"{OUTPUT}b": b"", "staging/jobs/run2/job/a": b""})
     with pytest.raises(KeyboardInterrupt), staged_job(staged.bucket, "run", report=nothing):
         raise KeyboardInterrupt
-    assert list(aws.objects) == ["staging/jobs/run2/job/a"]
+    assert list(aws.artifacts) == ["staging/jobs/run2/job/a"]
 
 
 def test_staging_that_cannot_be_removed_is_reported_and_left_to_the_buckets_rule(staged: StagedJob) -> None:
     said: list[str] = []
     with staged_job(staged.bucket, "run", report=said.append):
-        staged.bucket.s3 = FakeAws(url="http://127.0.0.1:9").client("s3")
+        staged.bucket.s3 = unreachable("s3")
     assert said[-1].endswith("the bucket's rule for staging/ removes it")

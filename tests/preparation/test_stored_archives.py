@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.models import fake_aws
-from tests.models.fake_aws import FakeAws
+from tests.fake_aws import FakeAws
 from tests.models.folders import places_in, source_of, write, write_double
 from tests.preparation.prepare_way import A10G, T4, Way
 from tests.preparation.test_needed_work import NAME, manifest_for
@@ -57,7 +56,7 @@ class Project:
         source = source or source_of(self.folder)
         digest = model_digest(source)
         pack_inputs(source, self.root / "kept.tar.gz")
-        self.aws.objects[f"inputs/{digest}.tar.gz"] = (self.root / "kept.tar.gz").read_bytes()
+        self.aws.artifacts[f"inputs/{digest}.tar.gz"] = (self.root / "kept.tar.gz").read_bytes()
         return digest
 
     def read(self, digest: str, choice: BuildChoice | None = None) -> ArchiveSource:
@@ -74,14 +73,13 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(tmp_path: Path) -> Project:
     folder = write_double(tmp_path)
     write(folder, {"export.py": EXPORT})
     write(folder.parent, {"_exporters/factor.py": 'FACTOR = "2"\n'})
     with (folder / "recipe.yaml").open("a") as recipe:
         recipe.write("exports: [{produces: [double/1/factor.txt]}]\n")
-    with fake_aws.running() as running:
-        yield Project(tmp_path, running)
+    return Project(tmp_path, FakeAws.with_artifacts())
 
 
 def _edit_folder(project: Project) -> None:
@@ -157,7 +155,7 @@ def test_a_library_that_was_changed_in_the_archive_is_refused(project: Project) 
     (library,) = changed.rglob("factor.py")
     library.write_text('FACTOR = "666"')
     packed = pack(changed, project.root / "changed.tar.gz").archive
-    project.aws.objects[f"inputs/{digest}.tar.gz"] = packed.read_bytes()
+    project.aws.artifacts[f"inputs/{digest}.tar.gz"] = packed.read_bytes()
     with pytest.raises(InputError, match="has another digest here"):
         project.read(digest)
 
@@ -165,7 +163,7 @@ def test_a_library_that_was_changed_in_the_archive_is_refused(project: Project) 
 def test_a_damaged_archive_fails_with_its_key_and_leaves_nothing(project: Project) -> None:
     digest = project.publish()
     _edit_folder(project)
-    project.aws.objects[f"inputs/{digest}.tar.gz"] = project.aws.objects[f"inputs/{digest}.tar.gz"][:200]
+    project.aws.artifacts[f"inputs/{digest}.tar.gz"] = project.aws.artifacts[f"inputs/{digest}.tar.gz"][:200]
     with pytest.raises(WorkFailedError, match=f"inputs/{digest}.tar.gz: the archive is damaged"):
         project.read(digest)
     assert list((project.root / "work").iterdir()) == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from tests.client.fakes import client_error
-from tests.proxy.world import MANIFESTS, FakeStates
+from tests.fake_aws import AwsError
+from tests.proxy.world import MANIFESTS, ProxyAccount
 from tritonstack.proxy.server import (
     Described,
     model_config,
@@ -21,22 +21,20 @@ from tritonstack.proxy.server import (
     [("Creating", False), ("Failed", False), ("InService", True), ("SystemUpdating", True), ("RollingBack", True)],
 )
 def test_an_endpoint_answers_while_it_is_updated_and_not_before_it_is_made(status: str, *, answers: bool) -> None:
-    sagemaker = FakeStates()
-    sagemaker.states["dev-e"] = status
+    sagemaker = ProxyAccount(states={"dev-e": status}).client("sagemaker")
     assert unready(sagemaker, "dev-e") == ("" if answers else f"endpoint dev-e is {status}")
 
 
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
-        (client_error("AccessDeniedException"), ""),
-        (client_error("ValidationException", 'Could not find endpoint "dev-e".'), "there is no endpoint dev-e"),
+        (AwsError("AccessDeniedException"), ""),
+        (AwsError("ValidationException", 'Could not find endpoint "dev-e".'), "there is no endpoint dev-e"),
         (EndpointConnectionError(endpoint_url="u"), ""),
     ],
 )
 def test_who_may_not_ask_for_a_state_takes_the_record_s_word(failure: Exception, reason: str) -> None:
-    sagemaker = FakeStates()
-    sagemaker.failure = failure
+    sagemaker = ProxyAccount(refused={"DescribeEndpoint": failure}).client("sagemaker")
     assert unready(sagemaker, "dev-e") == reason
 
 

@@ -16,7 +16,7 @@ from botocore.exceptions import (
     SSLError,
 )
 
-from tests.client.fakes import client_error
+from tests.fake_aws import client_error
 from tritonstack.client.errors import (
     AmbiguousModelError,
     ClientFileError,

@@ -14,7 +14,7 @@ from botocore.exceptions import NoCredentialsError
 from tritonclient.http import InferenceServerClient, InferenceServerException, InferInput, InferRequestedOutput
 
 from tests.cases import cases
-from tests.client.fakes import FakeEndpoint, Reply, Request, client_error, echo, error_reply, serving_outputs
+from tests.client.fakes import FakeEndpoint, Reply, Request, echo, error_reply, serving_outputs
 from tests.proxy.world import DIGEST, World
 from tritonstack.proxy.errors import HttpError
 from tritonstack.proxy.server import Route, read_route
@@ -91,18 +91,18 @@ def test_live_ready_and_metadata_of_the_server(world: World, client: InferenceSe
     assert "statistics" not in metadata["extensions"], "perf_analyzer would ask for figures that nobody has"
     with pytest.raises(InferenceServerException, match="makes none up"):
         client.get_inference_statistics("digits-onnx")
-    world.ssm.failure = NoCredentialsError()
+    world.aws.refused["ssm"] = NoCredentialsError()
     assert client.is_server_ready(), "records that were read before are good for a minute"
 
 
 def test_without_credentials_the_server_lives_and_is_not_ready(world: World, client: InferenceServerClient) -> None:
-    world.ssm.failure = NoCredentialsError()
+    world.aws.refused["ssm"] = NoCredentialsError()
     assert client.is_server_live()
     assert not client.is_server_ready()
     with pytest.raises(InferenceServerException, match="renew the AWS credentials") as raised:
         client.infer("digits-onnx", pixels())
     assert raised.value.status() == "503"
-    world.ssm.failure, world.ssm.listing_failure = None, client_error("AccessDeniedException")
+    world.aws.refused = {"GetParametersByPath": "AccessDeniedException"}
     assert client.is_server_ready(), "whoever may not list reaches models by endpoint"
     assert client.infer("digits/digits-onnx", pixels()).as_numpy("pixels") is not None
     with pytest.raises(InferenceServerException, match="name the endpoint too"):
@@ -110,7 +110,7 @@ def test_without_credentials_the_server_lives_and_is_not_ready(world: World, cli
 
 
 def test_a_model_is_ready_where_its_endpoint_answers(world: World, client: InferenceServerClient) -> None:
-    world.sagemaker.states = {"dev-digits": "Updating", "dev-lone": "Creating"}
+    world.aws.states = {"dev-digits": "Updating", "dev-lone": "Creating"}
     assert client.is_model_ready("digits-onnx")
     assert not client.is_model_ready("alone")
     assert not client.is_model_ready("nothing")
@@ -161,7 +161,7 @@ def test_an_unknown_name_is_404_with_near_ones(client: InferenceServerClient) ->
 
 
 def test_a_single_model_endpoint_is_asked_without_a_target_model(world: World, client: InferenceServerClient) -> None:
-    world.ssm.parameters["/tritonstack/dev/_outputs/serving-lone"] = serving_outputs("single-model")
+    world.aws.parameters["/tritonstack/dev/_outputs/serving-lone"] = serving_outputs("single-model")
 
     def single(asked: Request) -> Reply:
         return error_reply("ValidationError", 400) if asked.target_model else echo(asked)

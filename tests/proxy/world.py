@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, serving_outputs
+from tests.client.fakes import FakeEndpoint, FakeTime, document, serving_outputs
+from tests.fake_aws import ARTIFACTS, FakeAws
 from tritonstack.aws.sagemaker_rules import MAX_PAYLOAD_BYTES
 from tritonstack.proxy.server import Proxy, make_server
 
@@ -61,59 +62,45 @@ MANIFESTS: dict[str, dict[str, Any]] = {
 }
 
 
-class FakeRecords(FakeSsm):
-    """Release records that a test may forbid to list."""
+@dataclass
+class ProxyAccount(FakeAws):
+    """An account with endpoints.
 
-    listing_failure: Exception | None = None
+    Attributes:
+        states: endpoint → its status; InService of all others.
+    """
 
-    def paginate(self, *, Path: str, Recursive: bool) -> Iterator[dict[str, Any]]:  # noqa: N803
-        if self.listing_failure is not None:
-            raise self.listing_failure
-        return super().paginate(Path=Path, Recursive=Recursive)
+    states: dict[str, str] = field(default_factory=dict)
 
-
-class FakeStates:
-    """Endpoints with a state each; InService where a test says nothing else."""
-
-    def __init__(self) -> None:
-        self.looks = 0
-        self.states: dict[str, str] = {}
-        self.failure: Exception | None = None
-
-    def describe_endpoint(self, *, EndpointName: str) -> dict[str, Any]:  # noqa: N803  (boto3's own spelling)
-        if self.failure is not None:
-            raise self.failure
-        self.looks += 1
+    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
         return {"EndpointName": EndpointName, "EndpointStatus": self.states.get(EndpointName, "InService")}
 
 
 @dataclass
 class World:
-    """What stands behind a proxy of environment ``dev``, and the proxy's own address."""
+    """What a proxy of environment ``dev`` talks to, and the proxy's own address."""
 
     endpoint: FakeEndpoint
-    ssm: FakeRecords = field(init=False)
-    s3: FakeS3 = field(init=False)
-    sagemaker: FakeStates = field(default_factory=FakeStates)
+    aws: ProxyAccount = field(init=False)
     time: FakeTime = field(default_factory=FakeTime)
     port: int = 0
 
     def __post_init__(self) -> None:
         records = {f"/tritonstack/dev/{name}": DIGEST for name in RECORDS}
-        self.ssm = FakeRecords({**records, "/tritonstack/dev/_artifacts/bucket-name": "bucket"})
-        for name in ("digits", "other", "lone"):
-            self.ssm.parameters[f"/tritonstack/dev/_outputs/serving-{name}"] = serving_outputs()
-        self.s3 = FakeS3(
-            {f"manifests/digits/24.09-t4/{name}.{DIGEST}.json": manifest for name, manifest in MANIFESTS.items()}
-        )
+        outputs = {
+            f"/tritonstack/dev/_outputs/serving-{name}": serving_outputs() for name in ("digits", "other", "lone")
+        }
+        bucket = {"/tritonstack/dev/_artifacts/bucket-name": ARTIFACTS}
+        self.aws = ProxyAccount(parameters=records | outputs | bucket, urls={"sagemaker-runtime": self.endpoint.url})
+        for name, manifest in MANIFESTS.items():
+            self.aws.artifacts[f"manifests/digits/24.09-t4/{name}.{DIGEST}.json"] = document(manifest)
 
     @property
     def url(self) -> str:
         return f"127.0.0.1:{self.port}"
 
     def proxy(self, *, concurrency: int = 4) -> Proxy:
-        session = FakeSession(self.endpoint.url, ssm=self.ssm, s3=self.s3, sagemaker=self.sagemaker)
-        return Proxy(environment="dev", session=session, concurrency=concurrency, clock=self.time.clock())
+        return Proxy(environment="dev", session=self.aws, concurrency=concurrency, clock=self.time.clock())
 
     @contextmanager
     def serving(self, *, concurrency: int = 4, limit: int = 1_000_000) -> Iterator[None]:

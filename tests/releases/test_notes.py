@@ -80,7 +80,7 @@ def test_what_local_dev_moved_is_reported_with_the_deployment_that_follows() -> 
 def test_a_value_written_without_a_note_has_an_unknown_writer() -> None:
     world = worlds.World()
     world.create({"bert": A})
-    world.aws.move_by_hand(f"{worlds.RECORDS}bert", B)
+    world.aws.put_by_hand(f"{worlds.RECORDS}bert", B)
     assert [version.writer for version in _record(world).versions] == ["unknown", "deployment"]
 
 

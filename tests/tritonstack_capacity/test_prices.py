@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 
 from tests.config.environment_file import write_environment
-from tests.preflight.fakes import FakeSession, RefusalError
+from tests.fake_aws import AwsError, FakeAws
 from tests.tritonstack_capacity.price_list.documents import TYPE, text
 from tritonstack.cli import root as cli
 
@@ -66,9 +66,9 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> PriceList:
         }
     )
 
-    def session(region: str) -> FakeSession:
+    def session(region: str) -> FakeAws:
         assert region == "us-east-1", "where the list answers"
-        return FakeSession({"pricing.GetProducts": found.answer}, region=region)
+        return FakeAws(responses={"pricing.GetProducts": found.answer}, region=region)
 
     monkeypatch.setattr("tritonstack_capacity.commands.prices.AccountSession", session)
     return found
@@ -176,7 +176,7 @@ def test_a_refusal_is_one_message_and_leaves_the_file(
     run("update")
     before = file.read_bytes()
     aws.documents["eu-west-3"] = [text(TYPE, "0.9", region="eu-west-3")]
-    aws.refusals["us-east-1"] = RefusalError(code_of_aws)
+    aws.refusals["us-east-1"] = AwsError(code_of_aws)
     code, said, told = run("update")
     assert code == 1
     assert said == ""

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.client.fakes import Request, client_error, echo, error_reply
+from tests.client.fakes import Request, echo, error_reply
+from tests.fake_aws import AwsError
 from tests.tritonstack_capacity.bench.world import (
     SHORT,
-    DescribedSageMaker,
+    BenchAccount,
     Told,
     World,
     busy_but_once,
@@ -37,17 +38,13 @@ NAMES = ("bert/bert", "bert/small")
 
 
 def test_an_endpoint_whose_requests_two_variants_share_is_refused() -> None:
-    class Shared(DescribedSageMaker):
-        def describe_endpoint_config(self, *, EndpointConfigName: str) -> dict[str, Any]:  # noqa: N803
-            [one] = super().describe_endpoint_config(EndpointConfigName=EndpointConfigName)["ProductionVariants"]
-            return {"ProductionVariants": [one, {**one, "VariantName": "other"}]}
-
+    account = BenchAccount(variants=("g4dn-xlarge", "other"))
     with pytest.raises(InputError, match=r"prod-bert.*\n.*requests shared by g4dn-xlarge, other"):
-        describe_endpoint(Shared(), "prod-bert")
+        describe_endpoint(account.client("sagemaker"), "prod-bert")
 
 
 def bench(found: World, settings: BenchSettings, folder: Path) -> Bench:
-    return Bench(settings, session=found.session, model_repos=folder)
+    return Bench(settings, session=found.aws, model_repos=folder)
 
 
 def run(found: World, settings: BenchSettings, folder: Path, told: Told | None = None) -> BenchDocument:
@@ -156,7 +153,7 @@ def measured(
 ) -> tuple[ResultPart, list[ResultPart]]:
     """The result, and what was kept before it was whole."""
     kept: list[ResultPart] = []
-    one = OneModel(settings, given or subject(), session=found.session, progress=told or Told(), keep=kept.append)
+    one = OneModel(settings, given or subject(), session=found.aws, progress=told or Told(), keep=kept.append)
     asyncio.run(one.run())
     return one.result, kept
 
@@ -208,7 +205,7 @@ def test_failures_stop_it_and_are_told_in_words() -> None:
 
 def test_cold_starts_call_copies_that_are_gone_afterwards() -> None:
     with world() as found:
-        before = dict(found.s3.objects)
+        before = dict(found.aws.artifacts)
         result, _ = measured(found, replace(SHORT, cold_starts=3, loads=(Users(count=1),)))
 
     called = [request.target_model for request in found.endpoint.requests[:3]]
@@ -216,32 +213,29 @@ def test_cold_starts_call_copies_that_are_gone_afterwards() -> None:
     assert (len(result.cold.milliseconds), result.cold.failures) == (3, [])
     assert len(set(called)) == 3
     assert "bert.0123456789abcdef.tar.gz" not in called
-    assert found.s3.objects == before
+    assert found.aws.artifacts == before
     assert result.calls == len(found.endpoint.requests)
 
 
 def test_copies_are_removed_where_a_call_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     with world() as found:
-        before = dict(found.s3.objects)
+        before = dict(found.aws.artifacts)
 
         async def interrupted(_: str) -> str | None:
             raise KeyboardInterrupt
 
         one = OneModel(
-            replace(SHORT, cold_starts=1), subject(), session=found.session, progress=Told(), keep=lambda _: None
+            replace(SHORT, cold_starts=1), subject(), session=found.aws, progress=Told(), keep=lambda _: None
         )
         monkeypatch.setattr(one, "_ask_archive", interrupted)
         with pytest.raises(KeyboardInterrupt):
             asyncio.run(one.run())
 
-    assert found.s3.objects == before
+    assert found.aws.artifacts == before
 
 
-def test_what_aws_refuses_fails_this_model_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses(**_: Any) -> Any:
-        raise client_error("AccessDeniedException", "not you")
-
+def test_what_aws_refuses_fails_this_model_in_words() -> None:
     with world() as found:
-        monkeypatch.setattr(found.session.clients["sagemaker"], "describe_endpoint", refuses)
+        found.aws.refused["DescribeEndpoint"] = AwsError("AccessDeniedException", "not you")
         with pytest.raises(WorkFailedError, match=r"bert/bert cannot be invoked: .*AccessDeniedException.*not you"):
             measured(found, replace(SHORT, cold_starts=1))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ReadTimeoutError
 from click.testing import CliRunner
 
 from tests.config.environment_file import write_environment
+from tests.fake_aws import ARTIFACTS, AwsError, FakeAws
 from tests.stacks.environments import DIGITS, SINGLE, environment
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack.errors import WorkFailedError
@@ -23,67 +24,46 @@ from tritonstack_capacity.bench.cloud import CloudTests, ExecutionRun
 from tritonstack_capacity.commands.bench import command
 from tritonstack_capacity.commands.bench_cloud import terminated_as_interrupted
 
-BUCKET, PROJECT = "archives", "bench-project"
+BUCKET, PROJECT = ARTIFACTS, "bench-project"
 MEASURED = document(result("plain", point(users=1, per_minute=600, p95=40)))
 
 
-class S3:
-    """Objects in memory."""
+@dataclass
+class Cloud(FakeAws):
+    """An account with a build project; its one build is at each of ``statuses``, one after the other.
 
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
+    Attributes:
+        statuses: of the build, as BatchGetBuilds responds with them.
+        deployed: whether the environment's stacks are.
+        results: whether the build leaves results.
+        stopped: whether the build was stopped.
+    """
 
-    def put_object(self, *, Key: str, Body: bytes, **_: Any) -> None:  # noqa: N803 - as boto3 spells it
-        self.objects[Key] = Body
+    statuses: Iterable[str] = ()
+    deployed: bool = True
+    results: bool = True
+    stopped: bool = False
 
-    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
-        assert Bucket == BUCKET
-        if Key not in self.objects:
-            raise ClientError({"Error": {"Code": "NoSuchKey", "Message": Key}}, "GetObject")
-        return {"Body": io.BytesIO(self.objects[Key])}
+    def __post_init__(self) -> None:
+        self._left: Iterator[str] = iter(self.statuses)
+        if self.deployed:
+            self.parameters["/tritonstack/dev/_artifacts/bucket-name"] = BUCKET
+            self.parameters["/tritonstack/dev/_load-test/project-name"] = PROJECT
 
-
-class Cloud:
-    """S3, SSM and CodeBuild: the build is at each of ``statuses``, one after the other."""
-
-    def __init__(self, *statuses: str, deployed: bool = True, results: bool = True) -> None:
-        self.s3 = S3()
-        self.stopped = False
-        self._statuses: Iterator[str] = iter(statuses)
-        self._deployed, self._results = deployed, results
-
-    def client(self, _service: str) -> Any:
-        return self
-
-    def put_object(self, **given: Any) -> None:
-        self.s3.put_object(**given)
-
-    def get_object(self, **given: Any) -> dict[str, Any]:
-        return self.s3.get_object(**given)
-
-    def get_parameter(self, *, Name: str) -> dict[str, Any]:  # noqa: N803
-        values = {
-            "/tritonstack/dev/_artifacts/bucket-name": BUCKET,
-            "/tritonstack/dev/_load-test/project-name": PROJECT,
-        }
-        if Name not in values or not self._deployed:
-            raise ClientError({"Error": {"Code": "ParameterNotFound", "Message": Name}}, "GetParameter")
-        return {"Parameter": {"Value": values[Name]}}
-
-    def start_build(self, *, projectName: str, idempotencyToken: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+    def _StartBuild(self, projectName: str, idempotencyToken: str, **_: Any) -> dict[str, Any]:
         assert projectName == PROJECT
-        if self._results:
-            body = MEASURED.model_dump_json().encode()
-            self.s3.objects[f"load-tests/{idempotencyToken}/results.json"] = body
+        if self.results:
+            self.artifacts[f"load-tests/{idempotencyToken}/results.json"] = MEASURED.model_dump_json().encode()
         return {"build": {"id": "build:1"}}
 
-    def stop_build(self, *, id: str) -> None:  # noqa: A002 - as boto3 spells it
+    def _StopBuild(self, id: str) -> dict[str, Any]:  # noqa: A002 - as the API spells it
         assert id == "build:1"
         self.stopped = True
+        return {}
 
-    def batch_get_builds(self, *, ids: list[str]) -> dict[str, Any]:
+    def _BatchGetBuilds(self, ids: list[str]) -> dict[str, Any]:
         assert ids == ["build:1"]
-        status = "STOPPED" if self.stopped else next(self._statuses)
+        status = "STOPPED" if self.stopped else next(self._left)
         return {"builds": [{"buildStatus": status, "currentPhase": "BUILD"}]}
 
 
@@ -100,24 +80,24 @@ def interrupted(_: float) -> None:
 
 
 def test_a_build_is_started_followed_and_its_results_fetched(tmp_path: Path) -> None:
-    cloud, told = Cloud("IN_PROGRESS", "IN_PROGRESS", "SUCCEEDED"), list[str]()
+    cloud, told = Cloud(statuses=("IN_PROGRESS", "IN_PROGRESS", "SUCCEEDED")), list[str]()
     [fetched] = followed(cloud, told).run([DIGITS["name"]], tmp_path)
     assert (fetched.kind, fetched.failed) == ("bench", "")
     assert [line for line in told if line.startswith("CodeBuild")] == ["CodeBuild: BUILD", "CodeBuild: SUCCEEDED"]
     assert json.loads((fetched.folder / "results.json").read_text())["environment"] == "prod"
-    [settings] = [json.loads(body) for key, body in cloud.s3.objects.items() if key.endswith("settings.json")]
+    [settings] = [json.loads(body) for key, body in cloud.artifacts.items() if key.endswith("settings.json")]
     assert settings["options"][0].startswith(f"{DIGITS['name']}/")
 
 
 def test_a_build_that_fails_is_told_with_what_it_left(tmp_path: Path) -> None:
-    [fetched] = followed(Cloud("FAILED"), []).run([DIGITS["name"]], tmp_path)
+    [fetched] = followed(Cloud(statuses=("FAILED",)), []).run([DIGITS["name"]], tmp_path)
     assert "build:1 ended as FAILED" in fetched.failed
     with pytest.raises(WorkFailedError, match="left no results"):
-        followed(Cloud("FAILED", results=False), []).run([DIGITS["name"]], tmp_path)
+        followed(Cloud(statuses=("FAILED",), results=False), []).run([DIGITS["name"]], tmp_path)
 
 
 def test_ctrl_c_stops_the_build_and_fetches_what_there_is(tmp_path: Path) -> None:
-    cloud, told = Cloud("IN_PROGRESS", "IN_PROGRESS"), list[str]()
+    cloud, told = Cloud(statuses=("IN_PROGRESS", "IN_PROGRESS")), list[str]()
 
     with pytest.raises(KeyboardInterrupt):
         followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
@@ -127,27 +107,26 @@ def test_ctrl_c_stops_the_build_and_fetches_what_there_is(tmp_path: Path) -> Non
     assert (tmp_path / "bench" / "results.json").is_file()
 
 
-def refusal(call: str) -> ClientError:
-    return ClientError({"Error": {"Code": "ExpiredToken", "Message": "it is expired"}}, call)
+EXPIRED = AwsError("ExpiredToken", "it is expired")
 
 
 class InterruptedStart(Cloud):
-    """CodeBuild starts the build, and Ctrl-C comes before its answer. It knows the token when it comes again."""
+    """CodeBuild starts the build, and Ctrl-C comes before its response."""
 
-    def __init__(self, *statuses: str) -> None:
-        super().__init__(*statuses)
-        self.tokens: list[str] = []
-
-    def start_build(self, *, projectName: str, idempotencyToken: str, **_: Any) -> dict[str, Any]:  # noqa: N803
-        self.tokens.append(idempotencyToken)
-        answer = super().start_build(projectName=projectName, idempotencyToken=idempotencyToken)
+    def _StartBuild(self, **request: Any) -> dict[str, Any]:
+        response = super()._StartBuild(**request)
         if len(self.tokens) == 1:
             signal.raise_signal(signal.SIGTERM)
-        return answer
+        return response
+
+    @property
+    def tokens(self) -> list[str]:
+        """The idempotency tokens of the requests."""
+        return [request["idempotencyToken"] for request in self.requests("StartBuild")]
 
 
 def test_a_test_that_was_interrupted_while_it_was_started_is_stopped_and_its_id_told(tmp_path: Path) -> None:
-    cloud, told = InterruptedStart("IN_PROGRESS"), list[str]()
+    cloud, told = InterruptedStart(statuses=("IN_PROGRESS",)), list[str]()
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), terminated_as_interrupted():
         followed(cloud, told).run([DIGITS["name"]], tmp_path)
@@ -159,39 +138,34 @@ def test_a_test_that_was_interrupted_while_it_was_started_is_stopped_and_its_id_
 
 def told_where(cloud: Cloud, said: str) -> bool:
     """Whether it names the S3 folder of the test."""
-    [settings] = [key for key in cloud.s3.objects if key.endswith("settings.json")]
+    [settings] = [key for key in cloud.artifacts if key.endswith("settings.json")]
     return f"s3://{BUCKET}/{settings.removesuffix('settings.json')}" in said
 
 
 @pytest.mark.parametrize(
     ("call", "error", "statuses", "said"),
     [
-        ("start_build", ReadTimeoutError(endpoint_url="https://x"), (), "(?s)followed no longer: .*started at all"),
-        ("batch_get_builds", refusal("BatchGetBuilds"), (), "followed no longer: (?s:.*)goes on with it"),
+        ("StartBuild", ReadTimeoutError(endpoint_url="https://x"), (), "(?s)followed no longer: .*started at all"),
+        ("BatchGetBuilds", EXPIRED, (), "followed no longer: (?s:.*)goes on with it"),
         (
-            "stop_build",
-            refusal("StopBuild"),
+            "StopBuild",
+            EXPIRED,
             ("IN_PROGRESS", "IN_PROGRESS"),
             "could not be stopped: .*it is expired(?s:.*)goes on with it, and cleans up: build:1",
         ),
-        ("get_object", refusal("GetObject"), ("SUCCEEDED",), "cannot be fetched: .*it is expired"),
+        ("GetObject", EXPIRED, ("SUCCEEDED",), "cannot be fetched: .*it is expired"),
     ],
     ids=["started, or not", "lost sight of", "not stopped", "not fetched"],
 )
 def test_who_loses_a_test_is_told_what_of_it_goes_on_and_where_its_results_will_be(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     *,
     call: str,
     error: Exception,
     statuses: tuple[str, ...],
     said: str,
 ) -> None:
-    def refused(**_: Any) -> None:
-        raise error
-
-    cloud = Cloud(*statuses)
-    monkeypatch.setattr(cloud, call, refused)
+    cloud = Cloud(statuses=statuses, refused={call: error})
     with pytest.raises(WorkFailedError, match=said) as raised:
         followed(cloud, [], wait=interrupted).run([DIGITS["name"]], tmp_path)
     assert told_where(cloud, str(raised.value))
@@ -199,34 +173,32 @@ def test_who_loses_a_test_is_told_what_of_it_goes_on_and_where_its_results_will_
 
 
 def test_a_start_that_is_refused_and_what_is_not_deployed_are_told(tmp_path: Path) -> None:
-    class Refused(Cloud):
-        def start_build(self, **_: Any) -> dict[str, Any]:
-            raise refusal("StartBuild")
-
     with pytest.raises(WorkFailedError, match=r"cannot be started: .*it is expired"):
-        followed(Refused(), []).run([DIGITS["name"]], tmp_path)
+        followed(Cloud(refused={"StartBuild": EXPIRED}), []).run([DIGITS["name"]], tmp_path)
     with pytest.raises(WorkFailedError, match="do: deploy dev/"):
         followed(Cloud(deployed=False), []).run([DIGITS["name"]], tmp_path)
 
 
-class StepFunctions:
-    """Starts an execution once; its name is not taken again."""
+@dataclass
+class StepFunctions(FakeAws):
+    """Starts an execution once; its name is not taken again where it has ``ended``."""
 
-    def __init__(self, *, ended: bool) -> None:
-        self.started, self._ended = 0, ended
+    ended: bool = False
 
-    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> dict[str, Any]:  # noqa: A002, N803
+    def _StartExecution(self, stateMachineArn: str, name: str, input: str) -> dict[str, Any]:  # noqa: A002
         assert json.loads(input) == {"id": name}
-        self.started += 1
-        if self.started > 1 and self._ended:
-            raise ClientError({"Error": {"Code": "ExecutionAlreadyExists", "Message": name}}, "StartExecution")
-        return {"executionArn": f"{stateMachineArn.replace('stateMachine', 'execution')}:{name}"}
+        if len(self.requests("StartExecution")) > 1 and self.ended:
+            raise AwsError("ExecutionAlreadyExists", name)
+        arn = f"{stateMachineArn.replace('stateMachine', 'execution')}:{name}"
+        return {"executionArn": arn, "startDate": 0}
 
 
 @pytest.mark.parametrize("ended", [False, True])
 def test_an_execution_that_is_started_once_more_is_the_same(ended: bool) -> None:
     machine = "arn:aws:states:us-east-1:123456789012:stateMachine:loads"
-    run = ExecutionRun(StepFunctions(ended=ended), None, machine=machine, settings={"id": "one", "jobs": []})
+    run = ExecutionRun(
+        StepFunctions(ended=ended).client("stepfunctions"), None, machine=machine, settings={"id": "one", "jobs": []}
+    )
     assert run.identity == ""
     for _ in range(2):
         run.start()
@@ -274,19 +246,20 @@ sys.exit(3)
 def test_the_build_runs_bench_by_its_settings_uploads_each_result_and_exits_with_its_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Releasing(S3):
+    class Releasing(FakeAws):
         """Lets the bench go on once its first results are there."""
 
-        def put_object(self, **given: Any) -> None:
-            super().put_object(**given)
-            seen.append(given["Body"])
+        def _PutObject(self, **request: Any) -> dict[str, Any]:
+            response = super()._PutObject(**request)
+            seen.append(self.artifacts[request["Key"]])
             Path("go").touch()
+            return response
 
     seen: list[bytes] = []
-    s3 = Releasing()
-    s3.objects["load-tests/1/settings.json"] = json.dumps({"options": ["one/fast", "--users", "1"]}).encode()
+    aws = Releasing()
+    aws.artifacts["load-tests/1/settings.json"] = json.dumps({"options": ["one/fast", "--users", "1"]}).encode()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cloud_build, "LOOK_SECONDS", 0.2)
-    assert cloud_build.main(BUCKET, "1", s3=s3, command=(sys.executable, "-c", BENCH)) == 3
+    assert cloud_build.main(BUCKET, "1", s3=aws.client("s3"), command=(sys.executable, "-c", BENCH)) == 3
     assert seen == [b"first", b"one/fast --users 1 --to load-test-results"]
-    assert set(s3.objects) == {"load-tests/1/settings.json", "load-tests/1/results.json"}
+    assert set(aws.artifacts) == {"load-tests/1/settings.json", "load-tests/1/results.json"}

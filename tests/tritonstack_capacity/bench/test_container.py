@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
+from tests.fake_aws import FakeAws
 from tests.tritonstack_capacity.bench.world import Told, subject
 from tests.tritonstack_local.runtime.fakes import archive, asynchronous, config, stage
 from tritonstack.client.body import Body
@@ -136,32 +136,24 @@ BEGIN = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
 END = datetime(2026, 1, 1, 12, 2, 10, tzinfo=UTC)
 
 
-class CloudWatch:
-    """Stands in for CloudWatch."""
-
-    def __init__(self, *, refuses: bool = False) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self._refuses = refuses
-
-    def get_metric_statistics(self, **asked: Any) -> dict[str, Any]:
-        self.asked.append(asked)
-        if self._refuses:
-            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetMetricStatistics")
-        if asked["MetricName"] != "ModelLatency":
-            return {"Datapoints": []}
-        values = {"p50": 1000.0, "p95": 2000.0, "p99": 3000.0}
-        return {"Datapoints": [{"SampleCount": 7.0, "Average": 1500.0, "ExtendedStatistics": values}]}
+def latencies(request: dict[str, Any]) -> dict[str, Any]:
+    """SageMaker's model latency; it has no other."""
+    if request["MetricName"] != "ModelLatency":
+        return {"Datapoints": []}
+    values = {"p50": 1000.0, "p95": 2000.0, "p99": 3000.0}
+    return {"Datapoints": [{"SampleCount": 7.0, "Average": 1500.0, "ExtendedStatistics": values}]}
 
 
 def test_sagemakers_latencies_are_of_whole_minutes_and_in_milliseconds() -> None:
-    cloudwatch = CloudWatch()
+    aws = FakeAws(responses={"cloudwatch.GetMetricStatistics": latencies})
 
-    [found] = endpoint_figures(cloudwatch, endpoint="prod-bert", variant="v", begin=BEGIN, end=END)
+    [found] = endpoint_figures(aws.client("cloudwatch"), endpoint="prod-bert", variant="v", begin=BEGIN, end=END)
 
     assert (found.metric, found.invocations, found.mean_ms, found.p95_ms) == ("ModelLatency", 7, 1.5, 2.0)
-    asked = cloudwatch.asked[0]
+    asked = aws.requests("GetMetricStatistics")[0]
     assert (asked["StartTime"].second, asked["EndTime"].minute, asked["Period"]) == (0, 3, 180)
 
 
 def test_a_caller_who_may_not_ask_gets_none() -> None:
-    assert endpoint_figures(CloudWatch(refuses=True), endpoint="e", variant="v", begin=BEGIN, end=END) == []
+    refused = FakeAws(refused={"GetMetricStatistics": "AccessDenied"}).client("cloudwatch")
+    assert endpoint_figures(refused, endpoint="e", variant="v", begin=BEGIN, end=END) == []

@@ -7,23 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from tests.client.fakes import (
-    FakeEndpoint,
-    FakeS3,
-    FakeSession,
-    FakeSsm,
-    Reply,
-    Request,
-    client_error,
-    echo,
-    error_reply,
-    serving_outputs,
-)
+from tests.client.fakes import FakeEndpoint, Reply, Request, echo, error_reply, serving_outputs
+from tests.fake_aws import ARTIFACTS, FakeAws
 from tests.tritonstack_capacity.bench.test_settings import SETTINGS
 from tritonstack.client.errors import InvokeTarget
 from tritonstack.client.releases import ModelRelease
@@ -54,59 +43,34 @@ class Told(Progress):
         super().__init__(note=self.notes.append, say=self.now.append)
 
 
-class CopyingS3(FakeS3):
-    """Copies and deletes beside it."""
+@dataclass
+class BenchAccount(FakeAws):
+    """An account with one endpoint on three instances, whose archives are in ``s3://artifacts/prefix/``.
 
-    def copy(self, source: dict[str, str], bucket: str, key: str) -> None:
-        assert source["Bucket"] == bucket == "bucket"
-        if source["Key"] not in self.objects:
-            raise client_error("404", "no such archive", status=404)
-        self.objects[key] = self.objects[source["Key"]]
+    Attributes:
+        variants: names of its variants.
+    """
 
-    def delete_object(self, *, Bucket: str, Key: str) -> None:  # noqa: N803
-        assert Bucket == "bucket"
-        del self.objects[Key]
+    variants: tuple[str, ...] = ("g4dn-xlarge",)
 
-
-class Metrics:
-    """CloudWatch: has no figures, keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[dict[str, Any]] = []
-
-    def get_metric_statistics(self, **_: Any) -> dict[str, Any]:
+    def _GetMetricStatistics(self, **_: Any) -> dict[str, Any]:
         return {"Datapoints": []}
 
-    def put_metric_data(self, **told: Any) -> None:
-        self.told.append(told)
+    def _PutMetricData(self, **_: Any) -> None:
+        pass
 
-
-class DescribedSageMaker:
-    """Names its variant and where its archives lie. Its address is AWS's until a test gives it another."""
-
-    def __init__(self) -> None:
-        self.meta = SimpleNamespace(endpoint_url="https://api.sagemaker.us-east-1.amazonaws.com")
-
-    def describe_endpoint(self, *, EndpointName: str) -> dict[str, Any]:  # noqa: N803
+    def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
         return {"EndpointName": EndpointName, "EndpointConfigName": "config"}
 
-    def describe_endpoint_config(self, *, EndpointConfigName: str) -> dict[str, Any]:  # noqa: N803
+    def _DescribeEndpointConfig(self, EndpointConfigName: str) -> dict[str, Any]:
         assert EndpointConfigName == "config"
-        named = {"VariantName": "g4dn-xlarge", "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 3}
-        return {"ProductionVariants": [{"ModelName": "model", **named}]}
+        each = {"ModelName": "model", "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 3}
+        return {"ProductionVariants": [{"VariantName": name, **each} for name in self.variants]}
 
-    def describe_model(self, *, ModelName: str) -> dict[str, Any]:  # noqa: N803
+    def _DescribeModel(self, ModelName: str) -> dict[str, Any]:
         assert ModelName == "model"
-        return {
-            "PrimaryContainer": {"Mode": "MultiModel", "ModelDataUrl": "s3://bucket/prefix/", "Image": "image:24.09"}
-        }
-
-
-class Session(FakeSession):
-    """Makes clients with and without a config."""
-
-    def client(self, service_name: str, *, config: Any = None) -> Any:
-        return super().client(service_name, config=config)
+        container = {"Mode": "MultiModel", "ModelDataUrl": f"s3://{ARTIFACTS}/prefix/", "Image": "image:24.09"}
+        return {"PrimaryContainer": container}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,21 +78,18 @@ class World:
     """Everything that a test looks at."""
 
     endpoint: FakeEndpoint
-    session: Session
-    s3: CopyingS3
-    metrics: Metrics
+    aws: BenchAccount
 
 
 @contextmanager
 def world(*, mode: str = "multi-model", models: tuple[str, ...] = ("bert",)) -> Iterator[World]:
     """An endpoint ``prod-bert`` with these models, which echo."""
-    s3 = CopyingS3({f"prefix/{model}.{DIGEST}.tar.gz": {} for model in models})
-    metrics = Metrics()
-    ssm = FakeSsm({f"/tritonstack/prod/bert/{model}": DIGEST for model in models})
-    ssm.parameters["/tritonstack/prod/_outputs/serving-bert"] = serving_outputs(mode)
+    records = {f"/tritonstack/prod/bert/{model}": DIGEST for model in models}
+    outputs = {"/tritonstack/prod/_outputs/serving-bert": serving_outputs(mode)}
     with FakeEndpoint().running() as endpoint:
-        session = Session(endpoint.url, ssm=ssm, s3=s3, cloudwatch=metrics, sagemaker=DescribedSageMaker())
-        yield World(endpoint=endpoint, session=session, s3=s3, metrics=metrics)
+        aws = BenchAccount(parameters=records | outputs, urls={"sagemaker-runtime": endpoint.url})
+        aws.artifacts.update({f"prefix/{model}.{DIGEST}.tar.gz": b"archive" for model in models})
+        yield World(endpoint=endpoint, aws=aws)
 
 
 def subject(**changes: Any) -> Subject:
