@@ -51,8 +51,8 @@ def on_a_disk(
     return result.returncode, result.stderr, result.stdout.split()
 
 
-def says_so(said: str, named: Path) -> None:
-    """The message names the file and what to do; there is no traceback."""
+def check_message(said: str, named: Path) -> None:
+    """Check that the message names the file and what to do, without a traceback."""
     assert f"{named}" in said
     assert os.strerror(errno.ENOSPC) in said
     assert "then the same command again" in said
@@ -69,7 +69,7 @@ def test_pack_names_the_archive_leaves_nothing_and_keeps_an_earlier_one(size: st
     target = disk / "model.tar.gz"
     code, said, left = on_a_disk(disk, size, "pack", str(folder), str(target), before="echo earlier > model.tar.gz")
     assert (code, left) == (1, ["./model.tar.gz"])
-    says_so(said, target)
+    check_message(said, target)
     code, said, left = on_a_disk(disk, size, "pack", str(folder), str(target))
     assert (code, left) == (1, [])
     assert on_a_disk(disk, "1m", "pack", str(folder), str(target))[0] == 0
@@ -86,7 +86,7 @@ def test_build_names_its_folder_leaves_nothing_and_keeps_earlier_archives(size: 
     earlier = "mkdir archives; echo earlier > archives/other.tar.gz"
     code, said, left = on_a_disk(disk, size, "build", "double", before=earlier, variables=variables)
     assert (code, left) == (1, ["./archives/other.tar.gz"]), said
-    says_so(said, disk)
+    check_message(said, disk)
     code, said, left = on_a_disk(disk, "8m", "build", "double", before=earlier, variables=variables)
     assert code == 0, said
     assert len([name for name in left if name.endswith(".tar.gz")]) == 2

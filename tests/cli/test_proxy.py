@@ -50,14 +50,14 @@ def served(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[Result, in
     def announced(environment: str, port: int, releases: Any) -> None:
         announce(environment, port, releases)
 
-        def ask() -> None:
+        def send_request() -> None:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
             connection.request("GET", "/v2/health/ready")
             answers.append(connection.getresponse().status)
             connection.close()
             os.kill(os.getpid(), signal.SIGINT)
 
-        threading.Thread(target=ask).start()
+        threading.Thread(target=send_request).start()
 
     monkeypatch.setattr(proxy, "_announce", announced)
     result = run("--port", "0", *arguments)
@@ -121,7 +121,7 @@ def test_an_interruption_does_not_wait_for_ever_for_a_call(world: World, monkeyp
         return echo(request)
 
     def announced(_environment: str, port: int, _releases: Any) -> None:
-        def ask() -> None:
+        def send_request() -> None:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
             connection.request("POST", "/v2/models/digits-onnx/infer", b'{"inputs": []}')
             assert asked.wait(20)
@@ -130,7 +130,7 @@ def test_an_interruption_does_not_wait_for_ever_for_a_call(world: World, monkeyp
                 connection.getresponse()
             connection.close()
 
-        thread = threading.Thread(target=ask)
+        thread = threading.Thread(target=send_request)
         thread.start()
         threads.append(thread)
 

@@ -166,7 +166,7 @@ def test_where_all_is_well_each_model_is_shown_with_its_difference_and_what_stay
     world.answer = lambda _name, x: 2 * x + np.float32(0.005)
     result = run()
     assert result.return_value == 0
-    for words in ("bert", "resnet", A, B, "as expected", "0.005", "12", CONFIG, "loads the model at its first call"):
+    for words in ("bert", "resnet", A, B, "as expected", "0.005", "12", CONFIG, "loads the model at its first request"):
         assert words in result.stdout
     assert "2 of 2 models respond as expected" in result.stderr
     assert world.called == [f"digits/bert.{A}.tar.gz", f"digits/resnet.{B}.tar.gz"]
@@ -197,7 +197,7 @@ def test_a_wrong_answer_ends_with_1_and_is_told_with_its_size(world: World) -> N
     world.answer = lambda name, x: 2 * x + np.array([[0, 1 if "bert" in name else 0]], np.float32)
     result = run()
     assert result.return_value == 1
-    assert "digits/bert: bert: tensor y: differs by 1 from the expected answer" in result.stdout
+    assert "digits/bert: bert: tensor y: differs by 1 from the expected response" in result.stdout
     assert "1 of 2 models respond as expected" in result.stderr
 
 
@@ -223,7 +223,7 @@ def test_a_missing_object_is_named(world: World, kind: str) -> None:
     del world.artifacts[key]
     result = run()
     assert result.return_value == 1
-    assert f"missing: s3://archives/{key}" in result.stdout
+    assert f"missing: s3://artifacts/{key}" in result.stdout
 
 
 @pytest.mark.parametrize(

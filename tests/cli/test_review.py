@@ -14,7 +14,16 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.review import changed_project
-from tests.review.pipelines import ACCEPTED, ACCESS, GROUP, OPEN, OWN, asked, make_pipeline_project, write_pipeline
+from tests.review.pipelines import (
+    ACCEPTED,
+    ACCESS,
+    GROUP,
+    OPEN,
+    OWN,
+    app_requests,
+    make_pipeline_project,
+    write_pipeline,
+)
 from tests.review.projects import git, make_project, variables
 from tests.review.reports import ALL, READ, policy
 from tests.review.small import resource
@@ -156,7 +165,7 @@ def test_where_nothing_changes_the_pipeline_is_synthesised_once_without_validati
     report = reviewed(project)
     assert verdicts(report) == {"dev": NOTHING, "pipeline": NOTHING}
     assert matched(report, "any,finding") == []
-    assert asked(project) == ["assembly true", "pipeline false"]
+    assert app_requests(project) == ["assembly true", "pipeline false"]
 
 
 def test_a_change_of_the_pipelines_own_stack_is_reviewed_as_an_environments_is(project: Path) -> None:
@@ -178,7 +187,7 @@ def test_a_change_of_the_pipelines_own_stack_is_reviewed_as_an_environments_is(p
         "pipeline: pipeline: Group lets in tcp 22 from 0.0.0.0/0 (every IPv4 address)",
         "pipeline: pipeline: Build: AwsSolutions-CB4",
     ]
-    assert asked(project) == ["assembly true", "pipeline false", "pipeline true"]
+    assert app_requests(project) == ["assembly true", "pipeline false", "pipeline true"]
 
 
 def test_what_it_may_in_an_environment_is_told_of_that_environment(project: Path) -> None:
@@ -198,7 +207,7 @@ def test_an_acceptance_alone_is_a_change(project: Path) -> None:
 def test_a_pipeline_that_comes_is_new_and_one_that_goes_stays_deployed(tmp_path: Path, project: Path) -> None:
     without = make_pipeline_project(tmp_path / "without", committed=False)
     assert verdicts(reviewed(without)) == {"dev": NOTHING}
-    assert asked(without) == ["assembly true"]
+    assert app_requests(without) == ["assembly true"]
     (without / "pipeline.yaml").write_text("name: tritonstack\n")
     came = reviewed(without)
     assert verdicts(came)["pipeline"].startswith("a new pipeline of 1 stack; ")

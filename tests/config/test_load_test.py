@@ -49,7 +49,7 @@ def test_an_unknown_type_a_repeated_one_and_an_unknown_endpoint_are_all_told(tmp
 
 
 def test_more_jobs_than_one_test_has_names_for_are_refused_before_anything_is_deployed(tmp_path: Path) -> None:
-    def told(count: int, recommender: str) -> list[str]:
+    def refusals(count: int, recommender: str) -> list[str]:
         endpoint = f'{SINGLE}, release: "24.09", instance_type: ml.g4dn.xlarge, models: [m]'
         text = environment_yaml(name="many", endpoints=[f"{{name: e{number}, {endpoint}}}" for number in range(count)])
         file = tmp_path / "many.yaml"
@@ -61,10 +61,12 @@ def test_more_jobs_than_one_test_has_names_for_are_refused_before_anything_is_de
         return []
 
     two = "instance_types: [ml.g4dn.xlarge, ml.g4dn.2xlarge]"
-    assert told(17, two) == ["load_test.recommender: 34 jobs: 2 for each of 17 single-model endpoints"]
-    assert told(16, two) == []
-    assert told(11, f"{two}, job: both") == ["load_test.recommender: 33 jobs: 3 for each of 11 single-model endpoints"]
-    assert told(32, f"{two}, job: default") == []
+    assert refusals(17, two) == ["load_test.recommender: 34 jobs: 2 for each of 17 single-model endpoints"]
+    assert refusals(16, two) == []
+    assert refusals(11, f"{two}, job: both") == [
+        "load_test.recommender: 33 jobs: 3 for each of 11 single-model endpoints"
+    ]
+    assert refusals(32, f"{two}, job: default") == []
 
 
 CLOSED = "network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1b]}, s3_prefix_list_id: pl-1a}"

@@ -33,14 +33,14 @@ def constructs() -> dict[str, type[Construct]]:
 CONSTRUCTS = constructs()
 
 
-def said_of(name: str, documentation: str) -> str:
-    """What the `Args:` of a docstring say of one parameter; empty where they do not name it."""
+def description_of(name: str, documentation: str) -> str:
+    """A parameter's text in the `Args:` of a docstring; empty where they do not name it."""
     _, _, arguments = documentation.partition("Args:\n")
     found = re.search(rf"^( +){name}: (.*?)(?=^\1\w+: |^\s*$|\Z)", arguments, re.MULTILINE | re.DOTALL)
     return found[2] if found else ""
 
 
-def says_default(default: object, said: str) -> bool:
+def names_default(default: object, said: str) -> bool:
     """Whether a parameter's text names its default, by its value or after the word."""
     return "efault" in said or bool(str(default) and re.search(rf"\b{re.escape(str(default))}\b", said))
 
@@ -67,12 +67,12 @@ def test_every_property_is_documented_and_every_default_said(name: str) -> None:
     if len(properties) < 2 and "Args:" not in documentation:
         assert all(each.name in documentation or each.name in (CONSTRUCTS[name].__doc__ or "") for each in properties)
         return
-    missing = [each.name for each in properties if not said_of(each.name, documentation)]
+    missing = [each.name for each in properties if not description_of(each.name, documentation)]
     silent = [
         each.name
         for each in properties
         if each.default is not inspect.Parameter.empty
-        and not says_default(each.default, said_of(each.name, documentation))
+        and not names_default(each.default, description_of(each.name, documentation))
     ]
     assert (missing, silent) == ([], [])
 

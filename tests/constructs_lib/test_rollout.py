@@ -129,9 +129,9 @@ def test_the_execution_role_may_read_these_alarms_alone_before_the_endpoint_is_u
 
 
 def test_a_rollout_that_waits_on_a_multi_model_endpoint_asks_for_the_slowest_load() -> None:
-    def asked(**more: Any) -> bool:
+    def is_requested(**more: Any) -> bool:
         endpoint = new_endpoint(new_stack(), rollout=Rollout.model_validate({**CANARY, **more}))
         return "rollout.slowest_load_seconds" in str([each.data for each in endpoint.node.metadata])
 
-    assert asked()
-    assert not asked(slowest_load_seconds=12.5)
+    assert is_requested()
+    assert not is_requested(slowest_load_seconds=12.5)

@@ -15,35 +15,35 @@ from tritonstack.errors import WorkFailedError
 PARTS = ("network", "serving-a", "observability", "serving-b")
 
 
-class Said:
-    """Steps as they were shown."""
+class RecordedSteps:
+    """Steps of a deletion, and their lines, as they are shown."""
 
     def __init__(self) -> None:
         self.steps: list[str] = []
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     @contextmanager
-    def step(self, name: str) -> Iterator[Said]:
+    def step(self, name: str) -> Iterator[RecordedSteps]:
         self.steps.append(name)
         yield self
 
     def say(self, text: str) -> None:
-        self.said.append(text)
+        self.lines.append(text)
 
 
-def delete(account: Account, said: Said | None = None) -> Deleter:
-    deleter = Deleter(account, step=(said or Said()).step, poll_seconds=0)
+def delete(account: Account, shown: RecordedSteps | None = None) -> Deleter:
+    deleter = Deleter(account, step=(shown or RecordedSteps()).step, poll_seconds=0)
     deleter.delete(of_environment(deployed(*account.rows), "dev"))
     return deleter
 
 
 def test_each_kind_is_begun_when_the_one_before_it_is_gone_and_endpoints_go_at_once() -> None:
-    account, said = Account(rows=[part("dev", name) for name in PARTS], slow=3), Said()
-    deleter = delete(account, said)
+    account, shown = Account(rows=[part("dev", name) for name in PARTS], slow=3), RecordedSteps()
+    deleter = delete(account, shown)
     assert account.deleted == ["dev-observability", "dev-serving-a", "dev-serving-b", "dev-network"]
-    assert said.steps == [f"delete {name}" for name in account.deleted]
+    assert shown.steps == [f"delete {name}" for name in account.deleted]
     assert {each["StackStatus"] for each in account.rows} == {"DELETE_COMPLETE"}
-    assert "DELETE_IN_PROGRESS dev-serving-a (AWS::CloudFormation::Stack)" in said.said
+    assert "DELETE_IN_PROGRESS dev-serving-a (AWS::CloudFormation::Stack)" in shown.lines
     assert deleter.running == []
 
 
@@ -68,7 +68,7 @@ def test_a_failed_deletion_names_its_resource_what_is_done_and_what_was_not_begu
 def test_a_deletion_that_is_under_way_is_followed_and_one_that_ended_meanwhile_is_done() -> None:
     account = Account(rows=[part("dev", "serving-a", StackStatus="DELETE_IN_PROGRESS")])
     gone = deployed(part("dev", "network"))
-    Deleter(account, step=Said().step, poll_seconds=0).delete([*deployed(*account.rows), *gone])
+    Deleter(account, step=RecordedSteps().step, poll_seconds=0).delete([*deployed(*account.rows), *gone])
     assert account.deleted == []
     assert account.rows[0]["StackStatus"] == "DELETE_COMPLETE"
 
@@ -78,28 +78,28 @@ def test_a_stack_that_somebody_deploys_by_now_is_left_alone() -> None:
     left = deployed(*account.rows)
     account.rows[0]["StackStatus"] = "UPDATE_IN_PROGRESS"
     with pytest.raises(WorkFailedError, match="UPDATE_IN_PROGRESS by now"):
-        Deleter(account, step=Said().step, poll_seconds=0).delete(left)
+        Deleter(account, step=RecordedSteps().step, poll_seconds=0).delete(left)
     assert account.deleted == []
 
 
 def test_an_update_is_waited_for_to_its_end() -> None:
-    account, said = Account(rows=[part("dev", "serving-a", StackStatus="UPDATE_IN_PROGRESS")], slow=2), Said()
+    account, shown = Account(rows=[part("dev", "serving-a", StackStatus="UPDATE_IN_PROGRESS")], slow=2), RecordedSteps()
     [stack] = deployed(*account.rows)
-    deleter = Deleter(account, step=said.step, poll_seconds=0)
-    assert deleter.until_idle(stack, said) == "UPDATE_COMPLETE"
-    assert len(said.said) == 2
+    deleter = Deleter(account, step=shown.step, poll_seconds=0)
+    assert deleter.until_idle(stack, shown) == "UPDATE_COMPLETE"
+    assert len(shown.lines) == 2
     account.rows.clear()
-    assert deleter.until_idle(stack, said) == "DELETE_COMPLETE"
+    assert deleter.until_idle(stack, shown) == "DELETE_COMPLETE"
 
 
 def test_what_goes_on_after_an_interruption_is_named() -> None:
-    account, said = Account(rows=[part("dev", "serving-a"), part("dev", "network")]), Said()
-    deleter = Deleter(account, step=said.step, poll_seconds=0)
+    account, shown = Account(rows=[part("dev", "serving-a"), part("dev", "network")]), RecordedSteps()
+    deleter = Deleter(account, step=shown.step, poll_seconds=0)
 
     def interrupt(text: str) -> None:
         raise KeyboardInterrupt
 
-    said.say = interrupt  # type: ignore[method-assign]
+    shown.say = interrupt  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         deleter.delete(of_environment(deployed(*account.rows), "dev"))
     assert goes_on(deleter.running, what="deletes").startswith("CloudFormation deletes dev-serving-a")

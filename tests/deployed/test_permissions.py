@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.deployed.account import Account, part
-from tests.deployed.test_deletion import Said
+from tests.deployed.test_deletion import RecordedSteps
 from tritonstack.aws.read_only import ReadOnlyCalls
 from tritonstack.deployed.deletion import Deleter
 from tritonstack.deployed.left import deployed_without_file
@@ -31,5 +31,5 @@ def test_the_documented_policies_allow_the_list_and_the_deletion() -> None:
     )
     assert actions(account.calls) <= listing
     account.calls.clear()
-    Deleter(account, step=Said().step, poll_seconds=0).delete(of_environment(found.stacks, "dev"))
+    Deleter(account, step=RecordedSteps().step, poll_seconds=0).delete(of_environment(found.stacks, "dev"))
     assert actions(account.calls) - listing == set(ACTION.findall(block))

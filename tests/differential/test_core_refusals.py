@@ -23,8 +23,8 @@ class Refusal(BaseModel, extra="forbid", frozen=True):
     reason: str = ""  # why no row shows it
     rule: str = ""  # of a refusal that no row shows: the rule that finds it, if one does
 
-    def is_said_by(self, answer: str) -> bool:
-        """Whether a part of the server's answer has these words, with any values, or stands between two of them."""
+    def matches(self, answer: str) -> bool:
+        """Whether a part of the server's response has these words, with any values, or is between two of them."""
         pieces = self.says.split(VALUE)
         is_whole = re.search(".*".join(re.escape(piece) for piece in pieces), answer) is not None
         return is_whole or any(answer in piece for piece in pieces)
@@ -47,4 +47,4 @@ def test_a_refusal_of_the_core_is_shown_by_rows_that_a_rule_finds_or_has_a_reaso
     for name in refusal.rows:
         row = ROWS[name]
         assert row.rule in rule_ids()
-        assert refusal.is_said_by(row.server_says), f"{name}: {row.server_says}"
+        assert refusal.matches(row.server_says), f"{name}: {row.server_says}"

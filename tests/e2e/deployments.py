@@ -67,7 +67,7 @@ def eventually(look: Callable[[], Any], *, seconds: float = LONGEST_SECONDS) -> 
 
 
 def advance(aws: LocalAws, seconds: int) -> None:
-    _ask(aws, "clock", {"advance_seconds": seconds})
+    _send(aws, "clock", {"advance_seconds": seconds})
 
 
 def clock_ahead(aws: LocalAws) -> float:
@@ -92,10 +92,10 @@ def aws_fails(aws: LocalAws, *faults: dict[str, Any]) -> Iterator[None]:
     """Faults while the block runs; the fields are those of ``emulator.gateway.Fault``."""
     try:
         for fault in faults:
-            _ask(aws, "faults", fault)
+            _send(aws, "faults", fault)
         yield
     finally:
-        _ask(aws, "faults", None, method="DELETE")
+        _send(aws, "faults", None, method="DELETE")
 
 
 def faults_left(aws: LocalAws) -> int:
@@ -103,7 +103,7 @@ def faults_left(aws: LocalAws) -> int:
     return sum(fault["times"] for fault in aws.own_route("faults")["faults"])
 
 
-def _ask(aws: LocalAws, route: str, body: dict[str, Any] | None, *, method: str = "POST") -> None:
+def _send(aws: LocalAws, route: str, body: dict[str, Any] | None, *, method: str = "POST") -> None:
     aws.own_route(route, body, method=method)
 
 

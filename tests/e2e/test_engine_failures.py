@@ -34,8 +34,8 @@ SLOW_JOBS = {"method": "GET", "path": "/staging/jobs/", "status": None, "times":
 """An engine's machine gets its job slowly, so that it is at it for a while."""
 
 
-def told(phase: str) -> str:
-    """How a failure names its phase and archive."""
+def failure_of(phase: str) -> str:
+    """A failure's first words: its phase and archive."""
     return f"FAILED in phase {phase} of {MODEL}."
 
 
@@ -86,7 +86,7 @@ def test_an_export_that_fails_fails_the_deployment_and_a_retry_with_the_same_inp
     engines.add_model(MODEL, seed=2, before_export=fails_while(cause))
     with serving(local_aws, engines) as before:
         printed = engines.deploy(expect=1)
-        check_failed(engines, before, printed, said=[told("export"), "RuntimeError: the disk is full"])
+        check_failed(engines, before, printed, said=[failure_of("export"), "RuntimeError: the disk is full"])
         cause.unlink()
         engines.deploy()
     check_deployed(engines, before)

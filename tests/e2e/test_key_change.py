@@ -45,7 +45,7 @@ def test_a_key_is_changed_as_documented_while_callers_load_archives_and_no_call_
         value: str = ssm.get_parameter(Name=f"/tritonstack/{NAME}/_artifacts/{name}")["Parameter"]["Value"]
         return value
 
-    def call_each() -> None:
+    def invoke_each() -> None:
         for number, model in enumerate(MODELS, start=1):
             target = target_model(local_aws, endpoint="turns", model=model, environment=NAME)
             assert invoke(client, endpoint="turns", target=target, value=4.0, environment=NAME) == 4.0 + number
@@ -63,7 +63,7 @@ def test_a_key_is_changed_as_documented_while_callers_load_archives_and_no_call_
     write(project, f"{{retain: false, key_arn: '{own}'}}")
     refused = project.run("preflight", "-e", NAME, "--local", expect=1)
     assert "earlier_key: created" in " ".join((refused.stdout + refused.stderr).split())
-    with Callers([call_each]).calling() as callers:
+    with Callers([invoke_each]).calling() as callers:
         write(project, f"{{retain: false, key_arn: '{own}', earlier_key: created}}")
         project.run("local", "deploy", "-e", NAME)
         assert (parameter("key-arn"), parameter("earlier-key-arn")) == (own, created)

@@ -139,7 +139,7 @@ def at_rest(updated: Updated, config: str, *, answering: Callers | None = None) 
         answering.check()
 
 
-def both_take_calls(updated: Updated, deployment: Deployment, *, old: str) -> str:
+def both_take_requests(updated: Updated, deployment: Deployment, *, old: str) -> str:
     """The pending config, once each fleet has ended enough calls."""
     deployment.until(lambda: updated.baking(1))
     new, before = updated.pending, {config: fleet["requests"] for config, fleet in updated.fleets().items()}
@@ -165,8 +165,8 @@ def pass_minutes(updated: Updated, deployment: Deployment, until: Callable[[], b
     raise AssertionError(f"it did not come to be within {minutes} minutes: {alarms(updated)}")
 
 
-def let_pass(updated: Updated, deployment: Deployment) -> str:
-    """Let every wait of a deployment pass, there and back; what it printed."""
+def end_waits(updated: Updated, deployment: Deployment) -> str:
+    """End every wait of a deployment and of its rollback; returns what it printed."""
     while deployment.running:
         if updated.baking(1) or updated.baking(2):
             updated.advance(WAIT + 1)
@@ -209,7 +209,7 @@ def test_a_bad_release_goes_back_by_our_own_alarms_and_the_good_one_after_it_pas
     with CountingCallers([call(checked, 4.0), call(checked, 5.0)]).calling() as callers:
         write(checked, "bad")
         deployment = Deployment(checked.project, NAME, expect=1)
-        new = both_take_calls(updated, deployment, old=old)
+        new = both_take_requests(updated, deployment, old=old)
         assert updated.fleets()[old]["errors"] == 0
         pass_minutes(updated, deployment, lambda: updated.pending is None)
         printed = deployment.ended()
@@ -230,11 +230,11 @@ def test_a_bad_release_goes_back_by_our_own_alarms_and_the_good_one_after_it_pas
     with rude(checked), Callers([call(checked, 4.0), call(checked, 5.0)]).calling() as answered_callers:
         write(checked, "fixed")
         deployment = Deployment(checked.project, NAME, expect=0)
-        new = both_take_calls(updated, deployment, old=old)
+        new = both_take_requests(updated, deployment, old=old)
         pass_minutes(updated, deployment, lambda: state(updated, whole) == "ALARM")
         assert updated.fleets()[old]["errors"] >= SHARE_ENOUGH
         assert updated.fleets()[new]["errors"] == 0
         assert states(updated, new) == {"OK"}, "both fleets together are bad, the new one is not"
-        let_pass(updated, deployment)
+        end_waits(updated, deployment)
         assert updated.config == new
         at_rest(updated, new, answering=answered_callers)

@@ -104,7 +104,9 @@ class Ssm(Responding):
         for name in Names:
             self.versions.pop(name, None)
             self.tags.pop(name, None)
-        return {"DeletedParameters": deleted}
+        missing = [name for name in Names if name not in deleted]
+        members = {"DeletedParameters": deleted, "InvalidParameters": missing}
+        return {member: names for member, names in members.items() if names}
 
     def _AddTagsToResource(self, ResourceType: str, ResourceId: str, Tags: list[dict[str, str]]) -> dict[str, Any]:
         self._tags_of(ResourceType, ResourceId).update({each["Key"]: each["Value"] for each in Tags})

@@ -187,13 +187,13 @@ class Listener:
 
     Attributes:
         url: of the server.
-        heard: path → the documents, in order.
-        answers: path → the status to answer with; 200 where it is not named.
+        documents: path → those that were put there, in order.
+        statuses: path → status of its responses; 200 of all others.
     """
 
     url: str
-    heard: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    answers: dict[str, int] = field(default_factory=dict)
+    documents: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)
 
 
 @contextmanager
@@ -203,14 +203,14 @@ def listening() -> Iterator[Listener]:
     class Handler(BaseHTTPRequestHandler):
         def do_PUT(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status = listener.answers.get(self.path, 200)
+            status = listener.statuses.get(self.path, 200)
             if status == 200:
-                listener.heard.setdefault(self.path, []).append({**body, "type": self.headers["Content-Type"]})
+                listener.documents.setdefault(self.path, []).append({**body, "type": self.headers["Content-Type"]})
             self.send_response(status)
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     listener = Listener(url=f"http://127.0.0.1:{server.server_port}")
@@ -234,7 +234,7 @@ class World:
 
     @property
     def signals(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.listener.heard.get("/handle", [])
+        found: list[dict[str, Any]] = self.listener.documents.get("/handle", [])
         return found
 
     @property

@@ -1,4 +1,4 @@
-"""A handler called as Lambda calls it, and what CloudFormation hears of it."""
+"""A handler invoked as Lambda invokes it, and its responses to CloudFormation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IDS = {"StackId": "stack", "RequestId": "request", "LogicalResourceId": "Resourc
 
 
 def context(*, seconds: float = 900) -> SimpleNamespace:
-    """What Lambda tells of a run that has so long."""
+    """Lambda's context of a run that has so many seconds."""
     return SimpleNamespace(
         function_name="function",
         log_stream_name="stream",
@@ -24,13 +24,13 @@ def context(*, seconds: float = 900) -> SimpleNamespace:
     )
 
 
-def hear(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Every answer to CloudFormation from now on."""
-    heard: list[dict[str, Any]] = []
+def record_responses(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Record every response to CloudFormation from now on."""
+    responses: list[dict[str, Any]] = []
 
     def put(_url: str, document: bytes) -> bool:
-        heard.append(json.loads(document))
+        responses.append(json.loads(document))
         return True
 
     monkeypatch.setattr(custom_resource, "put_document", put)
-    return heard
+    return responses

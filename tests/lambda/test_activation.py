@@ -397,7 +397,7 @@ def test_each_event_gets_one_response_with_an_id_that_never_changes(
 ) -> None:
     """CloudFormation deletes what it failed to create, so a Delete may come with properties missing."""
     monkeypatch.setattr(worlds.clients, "connect", world.aws.client)
-    heard = calling.hear(monkeypatch)
+    heard = calling.record_responses(monkeypatch)
     world.publish({"bert": A})
     properties = world.properties({"bert": A})
     events = [

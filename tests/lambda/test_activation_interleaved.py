@@ -193,7 +193,7 @@ class Stack:
         elif what == "settle" and self.phase == "idle":
             for run in self.runs:
                 run.advance()
-        self._hear()
+        self._end_awaited()
 
     def _begin(self, phase: str, status: str, new: Mapping[str, str], old: Mapping[str, str]) -> None:
         self.phase, self.world.aws.status = phase, status
@@ -218,7 +218,7 @@ class Stack:
         self.phase, self.world.aws.status = "failing", "UPDATE_ROLLBACK_IN_PROGRESS"
         self.world.aws.stack.becomes(self.world.aws.status)
 
-    def _hear(self) -> None:
+    def _end_awaited(self) -> None:
         """The awaited run has responded."""
         if self.awaited is not None and self.awaited.ended:
             self.awaited = None

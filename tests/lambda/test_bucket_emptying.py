@@ -101,7 +101,7 @@ def outcomes(aws: Any, request: str, monkeypatch: pytest.MonkeyPatch) -> dict[st
     client = aws.client("s3")
     event = {"RequestType": request, "ResourceProperties": {"Bucket": "archives"}, **calling.IDS}
     with monkeypatch.context() as patch:
-        told: list[dict[str, Any]] = calling.hear(patch)
+        told: list[dict[str, Any]] = calling.record_responses(patch)
         patch.setattr("boto3.client", lambda _service, **_: client)
         handler.handler(event, calling.context())
     return told[0]

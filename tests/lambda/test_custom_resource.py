@@ -30,9 +30,9 @@ def listener() -> Iterator[Any]:
 
 
 @pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    heard: list[dict[str, Any]] = calling.hear(monkeypatch)
-    return heard
+def responses(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    document: list[dict[str, Any]] = calling.record_responses(monkeypatch)
+    return document
 
 
 def event(request: str = "Create", **more: Any) -> dict[str, Any]:
@@ -50,10 +50,10 @@ def fail(error: BaseException) -> Any:
     return act
 
 
-def test_what_was_done_is_answered_once_with_its_attributes(answers: list[dict[str, Any]]) -> None:
+def test_what_was_done_is_answered_once_with_its_attributes(responses: list[dict[str, Any]]) -> None:
     respond(lambda: {"Written": "bert"})
-    [answer] = answers
-    assert answer == {
+    [response] = responses
+    assert response == {
         "Status": "SUCCESS",
         "Reason": "",
         "PhysicalResourceId": "thing",
@@ -65,13 +65,13 @@ def test_what_was_done_is_answered_once_with_its_attributes(answers: list[dict[s
 
 
 def test_a_reason_that_can_be_fixed_is_reported_as_it_is_and_another_error_by_its_name(
-    answers: list[dict[str, Any]],
+    responses: list[dict[str, Any]],
 ) -> None:
     respond(fail(custom_resource.NotDoneError("publish it first")))
     respond(fail(KeyError("name")))
-    assert [each["Status"] for each in answers] == ["FAILED", "FAILED"]
-    assert answers[0]["Reason"] == "publish it first (log stream stream)"
-    assert answers[1]["Reason"] == "KeyError: 'name' (log stream stream)"
+    assert [each["Status"] for each in responses] == ["FAILED", "FAILED"]
+    assert responses[0]["Reason"] == "publish it first (log stream stream)"
+    assert responses[1]["Reason"] == "KeyError: 'name' (log stream stream)"
 
 
 @pytest.mark.parametrize("letter", ["x", '"', "…", "\n", "\x07", "𝄞"])
@@ -92,10 +92,10 @@ def test_an_answer_has_at_most_4096_bytes_whatever_letters_it_is_made_of(
     assert len(lengths) == 2
 
 
-def test_a_delete_keeps_the_id_that_it_came_with(answers: list[dict[str, Any]]) -> None:
+def test_a_delete_keeps_the_id_that_it_came_with(responses: list[dict[str, Any]]) -> None:
     """After a Create that was never answered it is one of CloudFormation's own."""
     respond(dict, request="Delete", PhysicalResourceId="stack-Thing-1ABC")
-    assert answers[0]["PhysicalResourceId"] == "stack-Thing-1ABC"
+    assert responses[0]["PhysicalResourceId"] == "stack-Thing-1ABC"
 
 
 def test_an_id_comes_from_a_property_and_stays_where_there_is_none() -> None:
@@ -109,7 +109,7 @@ def test_an_id_comes_from_a_property_and_stays_where_there_is_none() -> None:
 
 
 def test_a_run_that_would_be_cut_off_fails_before_even_if_a_client_catches_every_error(
-    answers: list[dict[str, Any]],
+    responses: list[dict[str, Any]],
 ) -> None:
     def act() -> dict[str, str]:
         for _ in range(3):  # as a client that takes every error for a lost connection
@@ -120,9 +120,9 @@ def test_a_run_that_would_be_cut_off_fails_before_even_if_a_client_catches_every
     began = time.monotonic()
     respond(act, seconds=custom_resource.SPARE_SECONDS + 0.05)
     assert time.monotonic() - began < 30
-    [answer] = answers
-    assert answer["Status"] == "FAILED"
-    assert "not done within the 0 seconds that this run had" in answer["Reason"]
+    [response] = responses
+    assert response["Status"] == "FAILED"
+    assert "not done within the 0 seconds that this run had" in response["Reason"]
 
 
 def test_an_answer_that_does_not_get_through_is_given_again_as_it_was(
@@ -133,31 +133,31 @@ def test_an_answer_that_does_not_get_through_is_given_again_as_it_was(
     def sleep(seconds: float) -> None:
         pauses.append(seconds)
         if len(pauses) == 2:
-            listener.answers.clear()
+            listener.statuses.clear()
 
     monkeypatch.setattr(custom_resource.time, "sleep", sleep)
-    listener.answers["/answer"] = 503
+    listener.statuses["/answer"] = 503
     respond(dict, ResponseURL=f"{listener.url}/answer")
-    [heard] = listener.heard["/answer"]
-    assert (heard["Status"], heard["type"], len(pauses)) == ("SUCCESS", "", 2)
+    [document] = listener.documents["/answer"]
+    assert (document["Status"], document["type"], len(pauses)) == ("SUCCESS", "", 2)
 
 
 def test_an_answer_that_nobody_waits_for_any_more_is_no_error(listener: Any) -> None:
-    listener.answers["/answer"] = 403
+    listener.statuses["/answer"] = 403
     respond(dict, ResponseURL=f"{listener.url}/answer")
 
 
 @cases("name, module")
 def test_a_module_that_cannot_be_imported_is_reported_to_cloudformation(
-    answers: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, name: str, module: str
+    responses: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, name: str, module: str
 ) -> None:
     handler: Any = importlib.import_module(f"lambda.{name}.handler")
     monkeypatch.setitem(sys.modules, module, None)
     request = "Delete" if name == "bucket_emptying" else "Create"
     handler.handler(event(request, ResourceProperties={"Bucket": "a", "LogGroupName": "b"}), calling.context())
-    [answer] = answers
-    assert answer["Status"] == "FAILED"
-    assert module in answer["Reason"]
+    [response] = responses
+    assert response["Status"] == "FAILED"
+    assert module in response["Reason"]
 
 
 # What is logged.
@@ -173,7 +173,7 @@ def test_a_presigned_url_stands_in_no_log(
     }
     url = f"{listener.url}/answer?X-Amz-Signature=5ec2e7"
     respond(dict, ResponseURL=url, ResourceProperties=properties)
-    listener.answers["/answer?X-Amz-Signature=5ec2e7"] = 500
+    listener.statuses["/answer?X-Amz-Signature=5ec2e7"] = 500
     with pytest.raises(OSError, match="500"):
         respond(fail(KeyError("name")), ResponseURL=url, ResourceProperties=properties)
     printed = capsys.readouterr()

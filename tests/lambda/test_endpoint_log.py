@@ -229,7 +229,7 @@ def test_no_history_deletes_a_group_that_another_made_or_whose_endpoint_lives(
 
 
 def test_a_refusal_is_told_to_cloudformation(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = calling.hear(monkeypatch)
+    told = calling.record_responses(monkeypatch)
     aws = World(gone_keys={"arn:key"})
     monkeypatch.setattr(clients, "connect", aws.client)
     event = {**calling.IDS, "RequestType": "Create", "ResourceProperties": world.properties(), "StackId": stack_arn()}

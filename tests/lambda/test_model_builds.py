@@ -142,11 +142,11 @@ def entry(world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_every_request_gets_a_response_with_an_id_that_never_changes(entry: Any) -> None:
     for request in ("Create", "Update", "Delete"):
         invoke(entry.event(request, {"bert": A}))
-    heard = entry.listener.heard["/answer"]
-    assert {each["PhysicalResourceId"] for each in heard} == {"Custom::ModelBuilds:local/digits"}
-    assert {each["Status"] for each in heard} == {"SUCCESS"}
-    assert heard[0]["Data"] == {"Missing": f"bert.{A}", "Build": "project:0"}
-    assert heard[2]["Data"] == {}
+    responses = entry.listener.documents["/answer"]
+    assert {each["PhysicalResourceId"] for each in responses} == {"Custom::ModelBuilds:local/digits"}
+    assert {each["Status"] for each in responses} == {"SUCCESS"}
+    assert responses[0]["Data"] == {"Missing": f"bert.{A}", "Build": "project:0"}
+    assert responses[2]["Data"] == {}
 
 
 def invoke(event: dict[str, Any]) -> None:
@@ -158,7 +158,7 @@ def test_an_event_of_codebuild_is_no_request_of_cloudformation(entry: Any) -> No
     entry.aws.end("project:0", "SUCCEEDED")
     invoke({"source": "aws.codebuild", "detail": {"build-id": "arn:aws:codebuild:r:a:build/project:0"}})
     assert [each["Status"] for each in entry.signals] == ["SUCCESS"]
-    assert "/answer" not in entry.listener.heard
+    assert "/answer" not in entry.listener.documents
 
 
 def test_an_event_that_fails_is_lambda_s_to_repeat(entry: Any) -> None:
@@ -218,7 +218,7 @@ def test_where_nothing_waits_nothing_is_signalled(world: Any, why: str) -> None:
     if why == "a build of nobody's":
         world.aws.builds["project:0"]["environment"] = {"environmentVariables": []}
     elif why == "an expired handle":
-        world.listener.answers["/handle"] = 403
+        world.listener.statuses["/handle"] = 403
     world.ended("SUCCEEDED", identity="project:99" if why == "forgotten by CodeBuild" else "project:0")
     assert world.signals == []
 
@@ -262,10 +262,10 @@ def test_a_build_cannot_have_anything_but_a_wait_read(world: Any) -> None:
 def test_a_signal_that_did_not_get_through_is_lambda_s_to_repeat(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(custom_resource, "PAUSES", (0,))
     world.request("Create", {"bert": A})
-    world.listener.answers["/handle"] = 503
+    world.listener.statuses["/handle"] = 503
     with pytest.raises(OSError, match="503"):
         world.ended("SUCCEEDED")
-    world.listener.answers.clear()
+    world.listener.statuses.clear()
     world.ended("SUCCEEDED")
     assert [each["Status"] for each in world.signals] == ["SUCCESS"]
 
@@ -369,11 +369,11 @@ def test_what_the_environment_does_not_have_is_not_asked_for(places: dict[str, s
 
 def test_a_deployment_that_cannot_be_told_keeps_no_job_running(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
-        raise OSError("nobody answers")
+        raise OSError("no response")
 
     world = EngineWorld()
     world.aws.begin_job("local-engine-bert-0", of=OURS)
     monkeypatch.setattr(ended_build, "signal_outcome", refuse)
-    with pytest.raises(OSError, match="nobody answers"):
+    with pytest.raises(OSError, match="no response"):
         world.send()
     assert world.aws.stopped == ["local-engine-bert-0"]

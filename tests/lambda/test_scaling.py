@@ -311,7 +311,7 @@ def test_only_settled_has_an_id_that_changes_with_the_variant() -> None:
 
 
 def test_a_failure_is_answered_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = calling.hear(monkeypatch)
+    answers = calling.record_responses(monkeypatch)
     aws = world.ScaledEndpoint(begin=("a", 1))
     monkeypatch.setattr(clients, "connect", aws.client)
     monkeypatch.setenv("SCALING", B.text)
@@ -331,7 +331,7 @@ def test_a_failure_is_answered_with_its_reason(monkeypatch: pytest.MonkeyPatch) 
 def test_what_a_delete_asks_nothing_of_is_deleted_whatever_is_broken(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = calling.hear(monkeypatch)
+    answers = calling.record_responses(monkeypatch)
     monkeypatch.delenv("SCALING", raising=False)
     handler.handler({**event(kind, "Delete"), "ResourceProperties": {}, **calling.IDS}, calling.context())
     [answer] = answers

@@ -26,7 +26,7 @@ def test_create_calls_every_model_and_tells_them(world: Any) -> None:
     world.publish({"bert": A, "resnet": B})
     status, _, data = world.create({"bert": A, "resnet": B})
     assert (status, data["Verified"], data["NotVerified"]) == ("SUCCESS", f"bert.{A}, resnet.{B}", "")
-    assert world.called == [f"bert.{A}", f"resnet.{B}"]
+    assert world.invoked == [f"bert.{A}", f"resnet.{B}"]
     bodies = [json.loads(given["Body"]) for given in world.aws.requests("InvokeEndpoint")]
     assert bodies == [{**worlds.BODY, "parameters": {"binary_data_output": True}}] * 2
 
@@ -34,9 +34,9 @@ def test_create_calls_every_model_and_tells_them(world: Any) -> None:
 def test_update_calls_what_changed_alone(world: Any) -> None:
     world.publish({"bert": B, "resnet": A})
     assert world.update({"bert": A, "resnet": A}, {"bert": B, "resnet": A})[0] == "SUCCESS"
-    assert world.called == [f"bert.{B}"]
+    assert world.invoked == [f"bert.{B}"]
     world.create({"resnet": A})
-    assert {each["PhysicalResourceId"] for each in world.heard} == {"Custom::VerifiedEndpoint:local-digits"}
+    assert {each["PhysicalResourceId"] for each in world.sent} == {"Custom::VerifiedEndpoint:local-digits"}
 
 
 @pytest.mark.parametrize(
@@ -49,21 +49,21 @@ def test_of_another_platform_or_without_the_old_release_set_every_model_counts_a
     world.publish(models)
     old = {**world.properties(models), **change}
     assert world.deliver(world.event("Update", world.properties(models), old))[0] == "SUCCESS"
-    assert len(world.called) == 2
+    assert len(world.invoked) == 2
 
 
 def test_at_most_as_many_as_the_setting_says_are_called_and_the_others_told(world: Any) -> None:
     models = {f"m{number:02}": A for number in range(30)}
     world.publish(models)
     _, _, data = world.create(models)
-    assert len(world.called) == 20
+    assert len(world.invoked) == 20
     assert f"m20.{A}" in data["NotVerified"]
     assert "at most 20 are invoked" in data["NotVerified"]
 
 
 def test_with_0_models_the_config_is_checked_all_the_same(world: Any) -> None:
     assert world.create({"bert": A}, Models="0")[0] == "SUCCESS"
-    assert world.called == []
+    assert world.invoked == []
     world.aws.described = [world.endpoint(EndpointConfigName="config-1")]
     assert world.create({"bert": A}, Models="0")[0] == "FAILED"
 
@@ -72,7 +72,7 @@ def test_a_single_model_endpoint_is_called_without_a_target(world: Any) -> None:
     world.publish({"bert": A})
     world.aws.script = {"the only one": [worlds.right()]}
     assert world.create({"bert": A}, MultiModel="false", StopsAtUnload="false")[0] == "SUCCESS"
-    assert world.called == ["the only one"]
+    assert world.invoked == ["the only one"]
 
 
 def test_each_variants_model_is_called_on_its_own_variant(world: Any) -> None:
@@ -97,7 +97,7 @@ def test_an_endpoint_that_runs_something_else_fails_before_any_call(world: Any, 
     status, reason, _ = world.create({"bert": A})
     assert status == "FAILED"
     assert re.search(said, reason), reason
-    assert world.called == []
+    assert world.invoked == []
 
 
 def test_a_silent_rollback_during_the_calls_fails_too(world: Any) -> None:
@@ -114,14 +114,14 @@ def test_a_slow_load_is_waited_for_over_several_runs(world: Any) -> None:
     status, _, data = world.create({"bert": A})
     assert (status, data["Verified"]) == ("SUCCESS", f"bert.{A}")
     assert world.runs == 3
-    assert len(world.called) == 31
+    assert len(world.invoked) == 31
 
 
 def test_while_one_loads_the_others_are_called(world: Any) -> None:
     world.publish({"bert": A, "resnet": A})
     world.aws.script[f"bert.{A}.tar.gz"] = [LOADING, LOADING, worlds.right()]
     assert world.create({"bert": A, "resnet": A})[0] == "SUCCESS"
-    assert world.called == [f"bert.{A}", f"resnet.{A}", f"bert.{A}", f"bert.{A}"]
+    assert world.invoked == [f"bert.{A}", f"resnet.{A}", f"bert.{A}", f"bert.{A}"]
 
 
 def test_after_50_minutes_it_fails_and_says_what_did_not_answer(world: Any) -> None:
@@ -151,7 +151,7 @@ def test_a_wrong_answer_fails_with_model_output_index_expected_and_found(world: 
     assert status == "FAILED"
     for part in (f"model bert.{A}", "output y[0, 1]", "2 expected, 2.5 found", "tolerance 0.01", "1 of 2 values"):
         assert part in reason
-    assert world.called == [f"bert.{A}"]
+    assert world.invoked == [f"bert.{A}"]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_what_cannot_pass_fails_at_once(world: Any, failure: Any) -> None:
     world.publish({"bert": A})
     world.aws.script[f"bert.{A}.tar.gz"] = [failure]
     assert world.create({"bert": A})[0] == "FAILED"
-    assert len(world.called) == 1
+    assert len(world.invoked) == 1
 
 
 def test_a_refusal_is_in_the_reason_with_the_missing_action_at_the_end_of_its_sentence(world: Any) -> None:
@@ -219,7 +219,7 @@ def test_an_unload_since_the_start_ends_the_warming(world: Any) -> None:
     world.aws.unloads = [world.aws.now + 130]
     status, _, data = world.create(models)
     assert status == "SUCCESS"
-    assert len(world.called) == 3
+    assert len(world.invoked) == 3
     assert f"m3.{A}, m4.{A}, m5.{A}: not invoked, since models were unloaded" in data["NotVerified"]
 
 
@@ -232,7 +232,7 @@ def test_an_updating_endpoint_is_waited_for_and_one_model_verified_even_while_ot
     world.aws.described = [*moving * 10, world.endpoint()]
     world.aws.unloads = [world.aws.now + at for at in range(0, 600, 10)]
     assert world.create(models)[0] == "SUCCESS"
-    assert world.called == [f"bert.{A}"]
+    assert world.invoked == [f"bert.{A}"]
 
 
 def test_where_nothing_is_kept_loaded_unloads_do_not_count(world: Any) -> None:
@@ -240,7 +240,7 @@ def test_where_nothing_is_kept_loaded_unloads_do_not_count(world: Any) -> None:
     world.publish(models)
     world.aws.seconds, world.aws.unloads = 50, [world.aws.now + at for at in range(0, 600, 10)]
     assert world.create(models, StopsAtUnload="false")[0] == "SUCCESS"
-    assert len(world.called) == 6
+    assert len(world.invoked) == 6
 
 
 def test_a_request_that_lies_ready_is_sent_as_it_is(world: Any) -> None:
@@ -260,7 +260,7 @@ def test_a_request_that_lies_ready_is_sent_as_it_is(world: Any) -> None:
 def test_a_picture_without_a_ready_request_is_told_and_does_not_fail(world: Any) -> None:
     world.publish({"bert": A}, body=None, content="cG5n", adapter="image")
     status, _, data = world.create({"bert": A})
-    assert (status, world.called) == ("SUCCESS", [])
+    assert (status, world.invoked) == ("SUCCESS", [])
     assert "no sample-request.kserve" in data["NotVerified"]
 
 
@@ -277,7 +277,7 @@ def test_a_delete_and_a_rollback_are_answered_at_once(world: Any) -> None:
     world.aws.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
     world.aws.described = [world.endpoint(EndpointConfigName="config-1")]
     assert world.deliver(world.event("Update", new, world.properties({"bert": B})))[0] == "SUCCESS"
-    assert world.called == []
+    assert world.invoked == []
     assert set(world.aws.operations) == {"DescribeStackEvents"}
 
 
@@ -289,7 +289,7 @@ def test_a_handed_over_event_that_comes_twice_is_answered_alike(world: Any) -> N
     [rest] = world.aws.queue
     world.run(rest)
     world.run(rest)
-    assert world.answers[0] == world.answers[1]
+    assert world.outcomes[0] == world.outcomes[1]
 
 
 def test_a_rollback_that_begins_between_two_runs_ends_the_work(world: Any) -> None:
@@ -298,10 +298,10 @@ def test_a_rollback_that_begins_between_two_runs_ends_the_work(world: Any) -> No
     world.aws.script[f"bert.{B}.tar.gz"] = [LOADING]
     world.run(world.event("Update", world.properties({"bert": B}), world.properties({"bert": A})))
     world.aws.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
-    calls = len(world.called)
+    calls = len(world.invoked)
     world.run(world.aws.queue.pop())
-    assert (len(world.called), world.aws.queue) == (calls, [])
-    assert "CloudFormation does not wait for this Update" in world.answers[0][1]
+    assert (len(world.invoked), world.aws.queue) == (calls, [])
+    assert "CloudFormation does not wait for this Update" in world.outcomes[0][1]
 
 
 def test_an_update_that_is_delivered_after_its_rollback_invokes_nothing(world: Any) -> None:
@@ -312,11 +312,11 @@ def test_an_update_that_is_delivered_after_its_rollback_invokes_nothing(world: A
     world.aws.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
     world.run(world.event("Update", old, new))
     world.aws.stack_status = "UPDATE_ROLLBACK_COMPLETE"
-    calls = len(world.called)
+    calls = len(world.invoked)
     world.run(late, again=True)
     world.aws.stack_status = "UPDATE_IN_PROGRESS"  # of something else
     world.run(late, again=True)
-    assert len(world.called) == calls
+    assert len(world.invoked) == calls
 
 
 @pytest.mark.parametrize("code", ["NoSuchKey", "AccessDenied"])

@@ -99,7 +99,7 @@ class FakeEndpoint(fake_aws.FakeAws):
 
 
 class World:
-    """What CloudFormation sees of the function: events in, answers out."""
+    """The function between CloudFormation and the endpoint: events in, responses out."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.aws = FakeEndpoint()
@@ -108,21 +108,21 @@ class World:
         clock = SimpleNamespace(time=lambda: self.aws.now, sleep=self.pass_by)
         for module in (verification, calls):
             monkeypatch.setattr(module, "time", clock)
-        self.heard: list[dict[str, Any]] = calling.hear(monkeypatch)
+        self.sent: list[dict[str, Any]] = calling.record_responses(monkeypatch)
         self.runs = 0
 
     def pass_by(self, seconds: float) -> None:
         self.aws.now += seconds
 
     def endpoint(self, **changes: Any) -> dict[str, Any]:
-        """What DescribeEndpoint tells of an endpoint that runs what was asked for."""
+        """DescribeEndpoint's response for an endpoint that runs what was requested."""
         variant = {"VariantName": "g4dn-xlarge", "DeployedImages": [{"SpecifiedImage": IMAGE}]}
         return {
             "EndpointStatus": "InService", "EndpointConfigName": CONFIG, "ProductionVariants": [variant], **changes,
         }  # fmt: skip
 
     def publish(self, models: Mapping[str, str], *, prefix: str = PREFIX, **changes: Any) -> None:
-        """Put the manifests of archives into the bucket; each answers rightly."""
+        """Put the manifests of archives into the bucket; each archive responds as expected."""
         sample = {"file": "r", "body": BODY, "answer": {"outputs": EXPECTED}, "tolerance": 0.01, **changes}
         for model, digest in models.items():
             content = json.dumps({"sample": sample, "client_files": {}}).encode()
@@ -148,13 +148,13 @@ class World:
         return event if old is None else {**event, "OldResourceProperties": old}
 
     def deliver(self, event: dict[str, Any]) -> tuple[str, str, dict[str, str]]:
-        """Run the function on an event, and on what it hands to itself, until it has answered; its one answer."""
-        before = len(self.answers)
+        """Run the function on an event, and on what it hands to itself, until it has responded; its one response."""
+        before = len(self.outcomes)
         self.run(event)
         while self.aws.queue:
             self.run(self.aws.queue.pop(0))
-        [answer] = self.answers[before:]
-        return answer
+        [outcome] = self.outcomes[before:]
+        return outcome
 
     def run(self, event: dict[str, Any], *, again: bool = False) -> None:
         """One run. ``again``: Lambda delivers an event that CloudFormation sent before."""
@@ -173,14 +173,14 @@ class World:
         return self.deliver(self.event("Update", self.properties(new), self.properties(old)))
 
     @property
-    def called(self) -> list[str]:
-        """The TargetModels that were called, in order, without their ending."""
+    def invoked(self) -> list[str]:
+        """The TargetModels that were invoked, in order, without their ending."""
         calls = self.aws.requests("InvokeEndpoint")
         return [given.get("TargetModel", "the only one").removesuffix(".tar.gz") for given in calls]
 
     @property
-    def answers(self) -> list[tuple[str, str, dict[str, str]]]:
-        """Status, reason and data of every answer."""
+    def outcomes(self) -> list[tuple[str, str, dict[str, str]]]:
+        """Status, reason and data of every response."""
         return [
-            (each["Status"], each["Reason"].removesuffix(" (log stream stream)"), each["Data"]) for each in self.heard
+            (each["Status"], each["Reason"].removesuffix(" (log stream stream)"), each["Data"]) for each in self.sent
         ]

@@ -37,19 +37,19 @@ def parameter(template: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def told(template: dict[str, Any]) -> dict[str, Any]:
-    """What the stack tells; a value that is known at deployment only reads ``${LogicalId}``."""
+def outputs_of(template: dict[str, Any]) -> dict[str, Any]:
+    """A stack's outputs document; a value that is known at deployment only is ``${LogicalId}``."""
     read: dict[str, Any] = json.loads(flat(parameter(template)["Value"]))
     return read
 
 
 def of_kind(templates: dict[str, dict[str, Any]], kind: str) -> dict[str, Any]:
     """The first stack of a kind."""
-    return next(each for each in templates.values() if told(each)["kind"] == kind)
+    return next(each for each in templates.values() if outputs_of(each)["kind"] == kind)
 
 
 def test_each_stack_has_one_parameter_of_the_contract_and_no_export(whole: dict[str, dict[str, Any]]) -> None:
-    assert {told(each)["kind"] for each in whole.values()} == set(COMMITTED["parameters"])
+    assert {outputs_of(each)["kind"] for each in whole.values()} == set(COMMITTED["parameters"])
     for name, template in whole.items():
         names = [each["Properties"]["Name"] for each in of_type(template, "AWS::SSM::Parameter").values()]
         assert len([each for each in names if "/_outputs/" in each]) == 1, name
@@ -60,7 +60,7 @@ def test_each_stack_has_one_parameter_of_the_contract_and_no_export(whole: dict[
 def test_a_stack_tells_the_fields_of_the_contract_and_no_others(whole: dict[str, dict[str, Any]], kind: str) -> None:
     contract = COMMITTED["parameters"][kind]
     for name, template in whole.items():
-        read = told(template)
+        read = outputs_of(template)
         if read["kind"] != kind:
             continue
         fields = {each for each in contract["fields"] if each.count("/") == 1 and "[]" not in each}
@@ -82,7 +82,7 @@ def test_the_cloudformation_outputs_keep_their_names(whole: dict[str, dict[str, 
 def test_what_is_told_after_the_endpoint_is_told_once_it_serves(whole: dict[str, dict[str, Any]]) -> None:
     serving = of_kind(whole, "serving")
     endpoint = next(iter(of_type(serving, "AWS::SageMaker::Endpoint")))
-    assert told(serving)["endpoint_arn"] == f"${{{endpoint}}}"
+    assert outputs_of(serving)["endpoint_arn"] == f"${{{endpoint}}}"
 
 
 UNNAMED = {"local-load-test-not-cleaned-up"}
@@ -91,7 +91,7 @@ UNNAMED = {"local-load-test-not-cleaned-up"}
 
 def test_alarms_are_those_that_are_made(whole: dict[str, dict[str, Any]]) -> None:
     template = of_kind(whole, "observability")
-    read = told(template)
+    read = outputs_of(template)
     made = {each["Properties"]["AlarmName"] for each in of_type(template, "AWS::CloudWatch::Alarm").values()}
     names = [name for names in read["endpoint_alarms"].values() for name in names] + read["build_alarms"]
     assert read["build_alarms"]
@@ -120,7 +120,7 @@ def test_more_alarms_than_a_parameter_holds_are_null_and_the_rest_is_told() -> N
     made = many_endpoints(12).observability
     assert made is not None
     template = template_of(made)
-    read = told(template)
+    read = outputs_of(template)
     assert (read["endpoint_alarms"], read["build_alarms"]) == (None, None)
     assert read["composite_alarms"]
     assert len(REFERENCE.sub(lambda _: LONGEST_ARN, flat(parameter(template)["Value"]))) <= PARAMETER_BYTES
@@ -129,7 +129,7 @@ def test_more_alarms_than_a_parameter_holds_are_null_and_the_rest_is_told() -> N
 def test_an_environment_without_alarms_and_dashboard_tells_null() -> None:
     made = stage(environment({**DIGITS, "scaling": SCALING}, SINGLE, dashboard=True)).observability
     assert made is not None
-    read = told(template_of(made))
+    read = outputs_of(template_of(made))
     assert read["dashboard"] == "tritonstack-dev"
     fields = ("alarm_topic_arn", "composite_alarms", "endpoint_alarms", "build_alarms")
     assert [read[field] for field in fields] == [None] * 4

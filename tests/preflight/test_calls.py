@@ -53,8 +53,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def answering(*answers: tuple[int, dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
-    """A server that gives these answers one after the other, the last for ever; its URL and what it was asked."""
+def server_with(*answers: tuple[int, dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
+    """A server with these responses, one after the other, the last for ever; its URL and its requests."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -81,8 +81,8 @@ def answering(*answers: tuple[int, dict[str, Any]]) -> Iterator[tuple[str, list[
         server.server_close()
 
 
-def ask(url: str) -> dict[str, Any]:
-    """One question to SSM."""
+def read_parameter(url: str) -> dict[str, Any]:
+    """Read a parameter."""
     return ReadOnlyCalls(Session(url)).must("ssm", "get_parameter", Name="n")
 
 
@@ -90,25 +90,25 @@ THROTTLED = (400, {"__type": "ThrottlingException", "message": "Rate exceeded"})
 
 
 def test_a_throttled_call_is_tried_again_and_one_that_stays_throttled_is_not_known() -> None:
-    with answering(THROTTLED, (200, {"Parameter": {"Value": "v"}})) as (url, asked):
-        assert ask(url)["Parameter"]["Value"] == "v"
+    with server_with(THROTTLED, (200, {"Parameter": {"Value": "v"}})) as (url, asked):
+        assert read_parameter(url)["Parameter"]["Value"] == "v"
     assert len(asked) == 2
-    with answering(THROTTLED) as (url, asked), pytest.raises(NotKnownError, match="throttled"):
-        ask(url)
+    with server_with(THROTTLED) as (url, asked), pytest.raises(NotKnownError, match="throttled"):
+        read_parameter(url)
     assert len(asked) == 2
 
 
 def test_a_service_that_never_answers_is_not_known() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         with pytest.raises(NotKnownError, match="did not answer") as error:
-            ask(f"http://127.0.0.1:{silent.getsockname()[1]}")
+            read_parameter(f"http://127.0.0.1:{silent.getsockname()[1]}")
         assert error.value.permission is None
 
 
 def test_a_denial_tells_the_permission() -> None:
-    with answering((400, {"__type": "AccessDeniedException", "message": "no"})) as (url, _):
+    with server_with((400, {"__type": "AccessDeniedException", "message": "no"})) as (url, _):
         with pytest.raises(NotKnownError) as error:
-            ask(url)
+            read_parameter(url)
         assert error.value.permission == "ssm:GetParameter"
 
 

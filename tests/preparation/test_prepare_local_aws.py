@@ -31,7 +31,7 @@ def faults(emulator: Emulator) -> Iterator[Faults]:
     """Faults of the local AWS; those that are left are forgotten."""
     found = Faults(emulator)
     yield found
-    found.ask("DELETE")
+    found.send("DELETE")
 
 
 class Faults:
@@ -40,8 +40,8 @@ class Faults:
     def __init__(self, emulator: Emulator) -> None:
         self._port = emulator.port
 
-    def ask(self, verb: str, fault: dict[str, Any] | None = None) -> None:
-        """A request to the faults' route."""
+    def send(self, verb: str, fault: dict[str, Any] | None = None) -> None:
+        """Send a request to the faults' route."""
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
         try:
             connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None, OWN)
@@ -52,7 +52,7 @@ class Faults:
 
     def lose(self, method: str, path: str, *, times: int) -> None:
         """S3 answers these requests with 503."""
-        self.ask("POST", {"method": method, "path": path, "status": 503, "times": times, "delay_seconds": 0.0})
+        self.send("POST", {"method": method, "path": path, "status": 503, "times": times, "delay_seconds": 0.0})
 
 
 def place(platform: Platform) -> Place:
@@ -102,7 +102,7 @@ def test_s3_that_stays_lost_ends_the_run_with_a_reason_and_the_next_goes_on(
     assert "503" in last or "SlowDown" in last
     assert built.keys("endpoints/") == []
     begun = len(built.builds())
-    faults.ask("DELETE")
+    faults.send("DELETE")
     assert str(built.run(built.order("tiny-engine"))).startswith("1 built")
     assert len(built.builds()) == (1 if phase == "commit" else begun + 1), "a built engine is not built again"
 

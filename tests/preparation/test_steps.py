@@ -109,7 +109,7 @@ def test_a_plan_of_another_graph_is_refused_with_tensor_and_difference(
     assert not (tmp_path / "archives").exists()
 
 
-def _told(output: Path, **changes: Any) -> None:
+def _write_result(output: Path, **changes: Any) -> None:
     result = json.loads((output / "result.json").read_text())
     for key, value in changes.items():
         result[key] = {**result[key], **value} if isinstance(value, dict) else value
@@ -130,7 +130,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
         r"outputs\.json is not what the engine step wrote",
     ),
     "no response": (lambda output: (output / "outputs.json").unlink(), "left no such file"),
-    "a stand-in without its mark": (lambda o: _told(o, trtexec={"stand_in": True}), "no stand-in's mark"),
+    "a stand-in without its mark": (lambda o: _write_result(o, trtexec={"stand_in": True}), "no stand-in's mark"),
 }
 
 

@@ -44,7 +44,7 @@ class Repository:
         self.git("commit", "--quiet", "--allow-empty", f"--message={message}")
         return self.git("rev-parse", "HEAD")
 
-    def told(self, root: Path | None = None) -> dict[str, str]:
+    def model_commits(self, root: Path | None = None) -> dict[str, str]:
         """The commits of both models."""
         commits._commit.cache_clear()
         repositories = (root or self.root) / "model_repos"
@@ -62,7 +62,7 @@ def test_a_model_keeps_its_commit_while_others_change(repository: Repository) ->
     second = repository.commit("second")
     write(repository.root, {"README.md": "something\n"})
     repository.commit("third")
-    assert repository.told() == {"double": repository.first, "other": second}
+    assert repository.model_commits() == {"double": repository.first, "other": second}
 
 
 @pytest.mark.parametrize(
@@ -78,29 +78,29 @@ def test_every_difference_of_the_working_tree_counts_for_its_model_alone(
     repository: Repository, change: Callable[[Path], None]
 ) -> None:
     change(repository.double)
-    assert repository.told() == {"double": UNCOMMITTED, "other": repository.first}
+    assert repository.model_commits() == {"double": UNCOMMITTED, "other": repository.first}
 
 
 def test_a_deleted_file_is_a_change_of_its_model(repository: Repository) -> None:
     (repository.double / "sample/request.json").rename(repository.root / "elsewhere.json")
     gone = repository.commit("gone")
-    assert repository.told() == {"double": gone, "other": repository.first}
+    assert repository.model_commits() == {"double": gone, "other": repository.first}
 
 
 def test_lock_files_and_used_folders_are_inputs_and_what_exports_make_is_none(repository: Repository) -> None:
     write(repository.double, {"recipe.yaml": EXPORTS, "export.py": ""})
     write(repository.other, {"recipe.yaml": RECIPE + "uses: [{folder: double, models: [double]}]\n"})
     both = repository.commit("exports and uses")
-    assert repository.told() == {"double": both, "other": both}
+    assert repository.model_commits() == {"double": both, "other": both}
     write(repository.double, {"double/1/weights.bin": "made here"})
-    assert repository.told() == {"double": both, "other": both}
+    assert repository.model_commits() == {"double": both, "other": both}
     write(repository.root, {"requirements/exporters.txt": "numpy==2.0\n"})
     locked = repository.commit("another lock file")
-    assert repository.told() == {"double": locked, "other": locked}
+    assert repository.model_commits() == {"double": locked, "other": locked}
     write(repository.double.parent, {"_exporters/layers.py": ""})
-    assert repository.told() == {"double": UNCOMMITTED, "other": UNCOMMITTED}
+    assert repository.model_commits() == {"double": UNCOMMITTED, "other": UNCOMMITTED}
     shared = repository.commit("what export scripts share")
-    assert repository.told() == {"double": shared, "other": shared}
+    assert repository.model_commits() == {"double": shared, "other": shared}
 
 
 def test_a_merged_change_is_the_merges(repository: Repository) -> None:
@@ -111,7 +111,7 @@ def test_a_merged_change_is_the_merges(repository: Repository) -> None:
     write(repository.root, {"README.md": "meanwhile\n"})
     repository.commit("meanwhile")
     repository.git("merge", "--quiet", "--no-ff", "--no-edit", "branch")
-    assert repository.told() == {"double": repository.git("rev-parse", "HEAD"), "other": repository.first}
+    assert repository.model_commits() == {"double": repository.git("rev-parse", "HEAD"), "other": repository.first}
 
 
 def test_a_clone_reports_the_same_and_a_shallow_one_only_what_its_own_commits_changed(
@@ -122,12 +122,12 @@ def test_a_clone_reports_the_same_and_a_shallow_one_only_what_its_own_commits_ch
     third = repository.commit("third")
     whole = tmp_path.with_name(f"{tmp_path.name}-whole")
     repository.git("clone", "--quiet", str(repository.root), str(whole))
-    assert repository.told(whole) == repository.told()
+    assert repository.model_commits(whole) == repository.model_commits()
     clone = tmp_path.with_name(f"{tmp_path.name}-clone")
     repository.git("clone", "--quiet", "--depth=2", f"file://{repository.root}", str(clone))
-    assert repository.told(clone) == {"double": third, "other": UNKNOWN}
+    assert repository.model_commits(clone) == {"double": third, "other": UNKNOWN}
     write(clone / "model_repos/other", {"double/1/model.py": "# changed here\n"})
-    assert repository.told(clone)["other"] == UNCOMMITTED
+    assert repository.model_commits(clone)["other"] == UNCOMMITTED
 
 
 def test_without_a_repository_a_commit_or_git_nothing_is_known(
@@ -135,17 +135,17 @@ def test_without_a_repository_a_commit_or_git_nothing_is_known(
 ) -> None:
     nothing = {"double": UNKNOWN, "other": UNKNOWN}
     (repository.root / ".git").rename(tmp_path / "git")
-    assert repository.told() == nothing
+    assert repository.model_commits() == nothing
     repository.git("init", "--quiet")
-    assert repository.told() == nothing, "there is no commit"
+    assert repository.model_commits() == nothing, "there is no commit"
     (repository.root / ".git").rename(tmp_path / "empty")
     (tmp_path / "git").rename(repository.root / ".git")
     monkeypatch.setenv("PATH", str(repository.root))
-    assert repository.told() == nothing, "there is no git"
+    assert repository.model_commits() == nothing, "there is no git"
 
 
 def test_a_hooks_variables_do_not_lead_to_another_repository(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(REPOSITORY / ".git"))
-    assert repository.told()["double"] == repository.first
+    assert repository.model_commits()["double"] == repository.first

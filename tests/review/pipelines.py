@@ -112,6 +112,6 @@ def make_pipeline_project(folder: Path, *, committed: bool = True) -> Path:
     return folder
 
 
-def asked(project: Path) -> list[str]:
-    """What the app was asked for, and whether with validation; in the order of the words."""
+def app_requests(project: Path) -> list[str]:
+    """Stages that the app was to synthesise, and whether with validation; in the order of the words."""
     return sorted((project / ".local" / "asked").read_text().splitlines())

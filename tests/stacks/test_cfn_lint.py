@@ -47,7 +47,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
         patch.setenv("HOME", str(Path.cwd()))
         linters = {region: linter(region) for region in REGIONS}
         for region, stack, text in templates:
-            for check, where in said(text, by=linters[region]):
+            for check, where in findings(text, by=linters[region]):
                 everywhere.setdefault(check, []).append(f"{region} {stack}: {where}")
         return everywhere
 
@@ -78,8 +78,8 @@ def linter(region: str) -> Runner:
     return Runner(ConfigMixIn(**ManualArgs(regions=[region])))
 
 
-def said(text: str, *, by: Runner) -> list[tuple[str, str]]:
-    """Check, place and message of everything that cfn-lint says of a template."""
+def findings(text: str, *, by: Runner) -> list[tuple[str, str]]:
+    """Check, place and message of each finding of cfn-lint in a template."""
     template, errors = decode_str(text)
     matches = [*errors, *(by.validate_template(template) if template is not None else ())]
     return [(each.rule.id, f"{'/'.join(map(str, each.path or ()))}: {each.message}") for each in matches]
@@ -108,4 +108,4 @@ def test_what_is_passed_over_is_a_warning_that_is_there_and_has_a_reason(found: 
 
 
 def test_cfn_lint_does_look() -> None:
-    assert "E3002" in {check for check, _ in said(CARELESS, by=linter("us-east-1"))}
+    assert "E3002" in {check for check, _ in findings(CARELESS, by=linter("us-east-1"))}

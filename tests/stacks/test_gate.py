@@ -50,7 +50,7 @@ def violations(assembly: Path) -> list[Any]:
     return [each["violations"] for each in report["pluginReports"] if each["violations"]]
 
 
-class Heard:
+class Acknowledgements:
     """Whether what NIST's table accepts is passed on to cdk-nag, and what of it was."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, heeded: bool) -> None:
@@ -70,7 +70,7 @@ class Heard:
 def test_every_finding_of_nist_that_is_accepted_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Construct by construct: so no acknowledgement is stale, and none covers what has no finding."""
     monkeypatch.setenv("CDK_VALIDATION", "true")
-    heard = Heard(monkeypatch, heeded=False)
+    heard = Acknowledgements(monkeypatch, heeded=False)
     whole = new_app()
     everything(tmp_path, scope=whole)
     cdk.Validations.of(whole).add_plugins(cdk_nag.NIST80053R5Checks(whole))

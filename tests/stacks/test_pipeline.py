@@ -19,7 +19,7 @@ from tests.stacks.pipeline_templates import (
     of_type,
     statements,
 )
-from tests.stacks.test_cfn_lint import linter, passed_over, said
+from tests.stacks.test_cfn_lint import findings, linter, passed_over
 from tritonstack.errors import InputError
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.snapshot import PIPELINE_FOLDER, added_by_pipeline
@@ -222,7 +222,7 @@ def test_cfn_lint_finds_nothing_that_is_not_passed_over_with_a_reason(
         files = [made.folder / "pipeline.template.json", *made.folder.glob("assembly-*/*pipelineaccess*.template.json")]
         assert len(files) > 2
         for file in files:
-            for check, where in said(file.read_text(), by=lints):
+            for check, where in findings(file.read_text(), by=lints):
                 found.setdefault(check, []).append(f"{file.name}: {where}")
     accepted = {*PASSED_OVER, *passed_over()}
     assert {check: where for check, where in found.items() if check not in accepted} == {}

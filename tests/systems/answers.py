@@ -94,8 +94,8 @@ def sample_arrays(client: ModelClient, name: str) -> Arrays:
     )
 
 
-def asked(client: ModelClient, name: str, *, variant: str | None = None) -> tuple[ModelResponse, float]:
-    """The answer of ``endpoint/model`` to its sample request, and its largest difference from the expected one.
+def invoked(client: ModelClient, name: str, *, variant: str | None = None) -> tuple[ModelResponse, float]:
+    """The response of ``endpoint/model`` to its sample request, and its largest difference from the expected one.
 
     Of several variants, ``variant`` names the one that serves it.
 
@@ -118,9 +118,9 @@ def row_of(aws: LocalAws, client: ModelClient, name: str, *, builds: EngineBuild
     manifest = manifest_of(client, name)
     engines = [_builder(builds, manifest.folder, entry) for entry in manifest.engines.values()]
     before = fleet_of(aws, endpoint, variant=variant)
-    first, of_first = asked(client, name, variant=variant)
+    first, of_first = invoked(client, name, variant=variant)
     between = fleet_of(aws, endpoint, variant=variant)
-    second, of_second = asked(client, name, variant=variant)
+    second, of_second = invoked(client, name, variant=variant)
     is_cold = between["loads"] > before["loads"]
     return Row(
         name=name,

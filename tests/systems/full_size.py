@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.e2e.project import REPOSITORY, Project
-from tests.systems.answers import asked, manifest_of
+from tests.systems.answers import invoked, manifest_of
 from tests.systems.conftest import RESNETS, deploying, endpoint, environment, system_project
 from tritonstack.archives.build import build_models
 from tritonstack.archives.exporting import export_digest
@@ -168,7 +168,7 @@ def deployed(project: Project, rows: list[Row]) -> Iterator[LocalAws]:
 def test_a_model_of_real_size_answers_its_sample(deployed: LocalAws, name: str, megabytes: int) -> None:
     client = ModelClient(environment="local", session=deployed.session())
     served = f"{'images' if name in RESNETS else 'texts'}/{name}"
-    _, difference = asked(client, served)
+    _, difference = invoked(client, served)
     manifest = manifest_of(client, served)
     figures = ", ".join(f"{key} {value:.3g}" for key, value in manifest.figures.items())
     print(f"\n{name}: {manifest.archive.bytes:,} bytes, answer differs by {difference:.2e}; {figures}")

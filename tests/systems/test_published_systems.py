@@ -18,9 +18,9 @@ from tests.systems.answers import (
     PROPERTY,
     EngineBuilds,
     Row,
-    asked,
     engine_builds,
     fleet_of,
+    invoked,
     row_of,
     sample_arrays,
 )
@@ -55,13 +55,13 @@ def builds(systems_aws: LocalAws) -> EngineBuilds:
 
 
 @pytest.fixture
-def ask(
+def invoke_twice(
     systems_aws: LocalAws,
     client: ModelClient,
     builds: EngineBuilds,
     record_property: Callable[[str, object], None],
 ) -> Callable[[str], Row]:
-    """Sends an archive its sample request twice, and keeps the row for the table."""
+    """Send an archive its sample request twice; record the row of the table."""
 
     def row(name: str) -> Row:
         found = row_of(systems_aws, client, name, builds=builds, variant=INCEPTIONS.get(name))
@@ -84,8 +84,8 @@ def test_each_engine_is_built_once_on_the_gpu_that_serves_it(builds: EngineBuild
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_sample_is_answered_within_the_recipes_tolerance(ask: Callable[[str], Row], name: str) -> None:
-    row = ask(name)
+def test_the_sample_is_answered_within_the_recipes_tolerance(invoke_twice: Callable[[str], Row], name: str) -> None:
+    row = invoke_twice(name)
     assert row.difference <= row.tolerance
     assert "not found" not in row.engine
     assert row.stand_ins, "no backend of these systems runs here without a stand-in"
@@ -123,7 +123,7 @@ def test_ten_copies_of_bert_churn_through_a_cache_of_three_with_every_answer_rig
     before = fleet_of(systems_aws, "engines")
     names = random.Random(20240923).sample(COPY_NAMES, COPIES)
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda name: asked(client, name), names))
+        list(pool.map(lambda name: invoked(client, name), names))
     fleet = fleet_of(systems_aws, "engines")
     assert len(fleet["models"]) <= CACHE
     assert fleet["unloads"] - before["unloads"] >= COPIES - CACHE

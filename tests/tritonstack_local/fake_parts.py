@@ -92,7 +92,7 @@ class FakeParts:
         """The folders."""
         return LocalPaths(self.home)
 
-    def tell(self, part: str, behaviour: str) -> None:
+    def set_behaviour(self, part: str, behaviour: str) -> None:
         """Set how ``emulator`` or ``runtime`` behaves: ``die``, ``say nothing``, ``ignore SIGTERM``, ``serve``."""
         (self._told / part).write_text(behaviour)
 

@@ -11,8 +11,8 @@ JSON = {"Content-Type": "application/json"}
 
 
 @contextmanager
-def answering(content: bytes, *, status: int = 200, headers: dict[str, str] = JSON) -> Iterator[tuple[int, list[str]]]:
-    """Answer every request alike. Yields the port and the request lines, as they come in."""
+def responding(content: bytes, *, status: int = 200, headers: dict[str, str] = JSON) -> Iterator[tuple[int, list[str]]]:
+    """Give every request the same response. Yields the port and the request lines, as they come in."""
     seen: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -11,7 +11,7 @@ from botocore.config import Config
 
 from tests.local_keys import KEYS
 from tests.tritonstack_local.fake_parts import FakeParts, kill, record_of
-from tests.tritonstack_local.http_fake import answering
+from tests.tritonstack_local.http_fake import responding
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_local import aws as local_aws
 from tritonstack_local.aws import LocalAws, find_local_aws, require_local_aws, sdk_variables
@@ -82,7 +82,7 @@ def test_clients_ignore_a_person_s_proxies_profile_and_endpoints(monkeypatch: py
         "AWS_REGION": "eu-west-1",
     }.items():
         monkeypatch.setenv(name, value)
-    with answering(b"pong") as (port, seen):
+    with responding(b"pong") as (port, seen):
         for config in (None, Config(read_timeout=3)):
             client = aws_at(port).session().client("sagemaker-runtime", config=config)
             assert client.meta.region_name == "us-east-1"
@@ -106,7 +106,7 @@ def test_no_aws_setting_of_the_shell_breaks_a_client(
     (tmp_path / "config").write_text("no configuration [")
     monkeypatch.setenv(name, value.format(folder=tmp_path))
     local_aws._session.cache_clear()
-    with answering(b"pong") as (port, _):
+    with responding(b"pong") as (port, _):
         client = aws_at(port).client("sagemaker-runtime")
         assert client.invoke_endpoint(EndpointName="one", Body=b"")["Body"].read() == b"pong"
 
@@ -114,7 +114,7 @@ def test_no_aws_setting_of_the_shell_breaks_a_client(
 @pytest.mark.parametrize(("status", "content"), [(500, b"{}"), (200, b"<html>")])
 def test_a_runtime_that_answers_nonsense_is_a_message_with_what_to_do(status: int, content: bytes) -> None:
     with (
-        answering(content, status=status) as (port, _),
+        responding(content, status=status) as (port, _),
         pytest.raises(WorkFailedError, match=r"(?s)does not respond at .*do: .*tritonstack local down"),
     ):
         aws_at(port).runtime_status()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.local_keys import KEYS
 from tests.tritonstack_local.fake_parts import record_of, wait_for
-from tests.tritonstack_local.http_fake import answering
+from tests.tritonstack_local.http_fake import responding
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.aws import LocalAws
 from tritonstack_local.commands import deploy as deployment
@@ -52,8 +52,8 @@ def local(port: int = 4566) -> LocalDeployment:
     )
 
 
-def said_by(run: Callable[[LocalDeployment], None]) -> list[str]:
-    """What ``on_line`` gets."""
+def lines_of(run: Callable[[LocalDeployment], None]) -> list[str]:
+    """The lines that ``on_line`` is called with."""
     lines: list[str] = []
     one = local()
     one.on_line = lines.append
@@ -66,7 +66,7 @@ SAY_ARGUMENTS = "print(*sys.argv[1:], sep='\\n')"
 
 def test_synthesis_gets_one_environment_and_the_project_s_folders(cdk: Cdk, home: Path) -> None:
     cdk(SAY_ARGUMENTS)
-    lines = said_by(LocalDeployment.synthesise)
+    lines = lines_of(LocalDeployment.synthesise)
     assert lines[:4] == ["synth", "--quiet", "--output", str(home / "cdk.out" / "local")]
     for value in ("environments=local", f"model-repositories={home.parent}/project/model_repos"):
         assert lines[lines.index(value) - 1] == "--context"
@@ -74,12 +74,12 @@ def test_synthesis_gets_one_environment_and_the_project_s_folders(cdk: Cdk, home
 
 def test_a_deployment_takes_the_synthesised_templates_and_asks_nothing(cdk: Cdk, home: Path) -> None:
     cdk(SAY_ARGUMENTS + "; sys.stdout.buffer.write(b'caf\\xe9\\n')")
-    lines = said_by(lambda one: one.deploy("local/serving-*", concurrency=3))
+    lines = lines_of(lambda one: one.deploy("local/serving-*", concurrency=3))
     assert lines[:3] == ["deploy", "--app", str(home / "cdk.out" / "local")]
     assert lines[lines.index("--require-approval") + 1] == "never"
     assert lines[lines.index("--concurrency") + 1] == "3"
     assert {"local/serving-*", "caf\ufffd"} <= set(lines)
-    assert {"local/*", "--force"} <= set(said_by(LocalDeployment.destroy))
+    assert {"local/*", "--force"} <= set(lines_of(LocalDeployment.destroy))
     log = (home / "logs" / "cdk.log").read_text()
     assert log.index("$ cdk deploy") < log.index("$ cdk destroy")
 
@@ -87,10 +87,10 @@ def test_a_deployment_takes_the_synthesised_templates_and_asks_nothing(cdk: Cdk,
 def test_a_bootstrap_gives_the_execution_role_these_policies_or_else_every_right(cdk: Cdk) -> None:
     cdk(SAY_ARGUMENTS)
     option = "--cloudformation-execution-policies"
-    restricted = said_by(lambda one: one.bootstrap(policies=["arn:a", "arn:b"]))
+    restricted = lines_of(lambda one: one.bootstrap(policies=["arn:a", "arn:b"]))
     assert restricted[:2] == ["bootstrap", "aws://123456789012/us-east-1"]
     assert restricted[restricted.index(option) + 1] == "arn:a,arn:b"
-    assert option not in said_by(LocalDeployment.bootstrap)
+    assert option not in lines_of(LocalDeployment.bootstrap)
 
 
 def test_the_cdk_sees_the_local_aws_and_nothing_of_the_person_s_own(
@@ -100,7 +100,7 @@ def test_the_cdk_sees_the_local_aws_and_nothing_of_the_person_s_own(
         monkeypatch.setenv(name, "http://mine")
     monkeypatch.setenv("KEPT", "kept")
     cdk("print(*sorted(f'{name}={value}' for name, value in os.environ.items()), sep='\\n')")
-    variables = dict(line.partition("=")[::2] for line in said_by(LocalDeployment.destroy))
+    variables = dict(line.partition("=")[::2] for line in lines_of(LocalDeployment.destroy))
     assert "http://mine" not in variables.values()
     assert variables["AWS_ENDPOINT_URL"] == "http://127.0.0.1:4566"
     assert variables["KEPT"] == "kept"
@@ -145,7 +145,7 @@ def test_an_interrupted_deployment_ends_the_cdk_also_one_that_ignores_sigterm(
 
 
 def test_an_emulator_that_no_longer_answers_is_a_message_with_its_log() -> None:
-    with answering(b"") as (port, _):
+    with responding(b"") as (port, _):
         free = port
     with pytest.raises(WorkFailedError, match=r"its log: /logs/emulator\.log"):
         local(free).bootstrapped()

@@ -52,7 +52,7 @@ def test_a_part_that_dies_or_says_nothing_while_it_starts_is_reported_and_the_ot
 ) -> None:
     if behaviour == "say nothing":
         monkeypatch.setattr(start, "START_SECONDS", 0.3)
-    parts.tell(part, behaviour)
+    parts.set_behaviour(part, behaviour)
     with pytest.raises(WorkFailedError, match=words):
         parts.up()
     assert parts.processes() == []
@@ -73,7 +73,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_running(parts: FakeParts, st
 
 
 def test_a_start_that_was_killed_is_ended_by_the_next_stop(parts: FakeParts) -> None:
-    parts.tell("emulator", "say nothing")
+    parts.set_behaviour("emulator", "say nothing")
     code = (
         "import sys; from pathlib import Path; from tritonstack_local.commands import start_stop as start\n"
         f"start.environment_python = lambda _name: Path({str(parts.program)!r})\n"
@@ -126,7 +126,7 @@ def test_the_part_that_died_is_started_again_alone_as_it_was_and_what_is_lost_is
 def test_a_part_that_does_not_start_again_leaves_the_other_one_and_is_tried_again(parts: FakeParts) -> None:
     aws = parts.up()
     kill(aws.runtime)
-    parts.tell("runtime", "die")
+    parts.set_behaviour("runtime", "die")
     with pytest.raises(WorkFailedError, match=r"(?s)the SageMaker runtime ended while.*the disk is full"):
         parts.up()
     assert aws.emulator.running
@@ -136,7 +136,7 @@ def test_a_part_that_does_not_start_again_leaves_the_other_one_and_is_tried_agai
         taken.listen()
         with pytest.raises(InputError, match=f"(?s){aws.runtime_port}: Address already in use.*local down"):
             parts.up()
-    parts.tell("runtime", "serve")
+    parts.set_behaviour("runtime", "serve")
     assert parts.up().emulator == aws.emulator
 
 

@@ -15,7 +15,7 @@ from tests.fake_aws import AwsError
 from tests.tritonstack_capacity.bench.world import (
     SHORT,
     BenchAccount,
-    Told,
+    RecordedProgress,
     World,
     busy_but_once,
     loads,
@@ -47,9 +47,11 @@ def bench(found: World, settings: BenchSettings, folder: Path) -> Bench:
     return Bench(settings, session=found.aws, model_repos=folder)
 
 
-def run(found: World, settings: BenchSettings, folder: Path, told: Told | None = None) -> BenchDocument:
+def run(found: World, settings: BenchSettings, folder: Path, told: RecordedProgress | None = None) -> BenchDocument:
     one = bench(found, settings, folder)
-    return asyncio.run(one.run(one.subjects(), folder / "results", command=COMMAND, progress=told or Told()))
+    return asyncio.run(
+        one.run(one.subjects(), folder / "results", command=COMMAND, progress=told or RecordedProgress())
+    )
 
 
 def test_every_name_in_every_format_is_a_subject(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_model_that_fails_leaves_the_others(tmp_path: Path) -> None:
         fails = request.target_model is not None and request.target_model.startswith("bert.")
         return error_reply("ModelError", 424, OriginalStatusCode=500, OriginalMessage="no") if fails else echo(request)
 
-    told = Told()
+    told = RecordedProgress()
     with world(models=("bert", "small")) as found:
         found.endpoint.reply = reply
         document = run(found, settings_with_input(tmp_path, names=NAMES), tmp_path, told)
@@ -131,7 +133,9 @@ def test_an_interrupted_test_leaves_what_was_measured(tmp_path: Path) -> None:
         async def work() -> None:
             one = bench(found, settings, tmp_path)
             subjects = await asyncio.to_thread(one.subjects)
-            task = asyncio.create_task(one.run(subjects, tmp_path / "results", command=COMMAND, progress=Told()))
+            task = asyncio.create_task(
+                one.run(subjects, tmp_path / "results", command=COMMAND, progress=RecordedProgress())
+            )
 
             def reply(request: Request) -> Any:
                 if request.target_model is not None and request.target_model.startswith("small."):
@@ -149,11 +153,13 @@ def test_an_interrupted_test_leaves_what_was_measured(tmp_path: Path) -> None:
 
 
 def measured(
-    found: World, settings: BenchSettings = SHORT, given: Subject | None = None, told: Told | None = None
+    found: World, settings: BenchSettings = SHORT, given: Subject | None = None, told: RecordedProgress | None = None
 ) -> tuple[ResultPart, list[ResultPart]]:
     """The result, and what was kept before it was whole."""
     kept: list[ResultPart] = []
-    one = OneModel(settings, given or subject(), session=found.aws, progress=told or Told(), keep=kept.append)
+    one = OneModel(
+        settings, given or subject(), session=found.aws, progress=told or RecordedProgress(), keep=kept.append
+    )
     asyncio.run(one.run())
     return one.result, kept
 
@@ -225,7 +231,11 @@ def test_copies_are_removed_where_a_call_is_interrupted(monkeypatch: pytest.Monk
             raise KeyboardInterrupt
 
         one = OneModel(
-            replace(SHORT, cold_starts=1), subject(), session=found.aws, progress=Told(), keep=lambda _: None
+            replace(SHORT, cold_starts=1),
+            subject(),
+            session=found.aws,
+            progress=RecordedProgress(),
+            keep=lambda _: None,
         )
         monkeypatch.setattr(one, "_ask_archive", interrupted)
         with pytest.raises(KeyboardInterrupt):

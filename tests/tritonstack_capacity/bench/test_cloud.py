@@ -136,8 +136,8 @@ def test_a_test_that_was_interrupted_while_it_was_started_is_stopped_and_its_id_
     assert told[0].startswith(f"stopping load test {test};")
 
 
-def told_where(cloud: Cloud, said: str) -> bool:
-    """Whether it names the S3 folder of the test."""
+def names_folder(cloud: Cloud, said: str) -> bool:
+    """Whether a message names the S3 folder of the test."""
     [settings] = [key for key in cloud.artifacts if key.endswith("settings.json")]
     return f"s3://{BUCKET}/{settings.removesuffix('settings.json')}" in said
 
@@ -168,7 +168,7 @@ def test_who_loses_a_test_is_told_what_of_it_goes_on_and_where_its_results_will_
     cloud = Cloud(statuses=statuses, refused={call: error})
     with pytest.raises(WorkFailedError, match=said) as raised:
         followed(cloud, [], wait=interrupted).run([DIGITS["name"]], tmp_path)
-    assert told_where(cloud, str(raised.value))
+    assert names_folder(cloud, str(raised.value))
     assert not cloud.stopped
 
 

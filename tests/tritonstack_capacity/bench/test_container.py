@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.fake_aws import FakeAws
-from tests.tritonstack_capacity.bench.world import Told, subject
+from tests.tritonstack_capacity.bench.world import RecordedProgress, subject
 from tests.tritonstack_local.runtime.fakes import archive, asynchronous, config, stage
 from tritonstack.client.body import Body
 from tritonstack.errors import WorkFailedError
@@ -122,11 +122,11 @@ def test_each_load_has_the_counts_since_the_one_before_and_unreadable_ones_are_o
     read = ((10, 5, 1000), (30, 10, 41_000), (40, 20, 51_000))
     texts.extend(METRICS.format(requests=requests, runs=runs, us=us) for requests, runs, us in read)
     counting = Counting(**vars(container(8002)))
-    counters = ServerCounters(counting, progress=Told())
+    counters = ServerCounters(counting, progress=RecordedProgress())
     assert [(one.model, one.requests, one.request_ms, one.mean_batch) for one in counters.since()] == [("m", 20, 2, 4)]
     assert [(one.model, one.requests, one.request_ms, one.mean_batch) for one in counters.since()] == [("m", 10, 1, 1)]
 
-    told = Told()
+    told = RecordedProgress()
     counters = ServerCounters(counting, progress=told)
     assert [counters.since(), counters.since()] == [[], []]
     assert told.notes == [f"without Triton's own figures: port 8002 does not answer\n  do: {ADVICE}"]

@@ -34,8 +34,8 @@ SHORT = replace(
 )
 
 
-class Told(Progress):
-    """Keeps what a test tells."""
+class RecordedProgress(Progress):
+    """Progress whose texts are recorded."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -121,7 +121,7 @@ def settings_with_input(folder: Path, **changes: Any) -> BenchSettings:
 
 
 def busy_but_once(endpoint: FakeEndpoint) -> None:
-    """The first call is answered, all others are not."""
+    """The first request has a response, all others are refused."""
     answers = iter([echo])
 
     def reply(request: Request) -> Reply:

@@ -85,14 +85,14 @@ def test_requests_of_one_batch_share_its_error_as_with_the_real_backend_and_leav
     assert sagemaker.load("dali-shared", {"decode/config.pbtxt": RAGGED, "decode/1/dali.py": PIPELINE}).status == 200
     broken = np.frombuffer(b"no picture at all", np.uint8)[None]
 
-    def ask(one: np.ndarray) -> Any:
+    def invoke(one: np.ndarray) -> Any:
         return sagemaker.invoke("dali-shared", IMAGE=("UINT8", list(one.shape), one.ravel().tolist()))
 
     with ThreadPoolExecutor(2) as callers:
-        for reply in callers.map(ask, [jpeg(0, 0, 255), broken]):
+        for reply in callers.map(invoke, [jpeg(0, 0, 255), broken]):
             assert reply.status == 400
             assert "the input is no image that DALI decodes, or not all of one" in reply.text
-        assert [reply.status for reply in callers.map(ask, [jpeg(0, 0, 255)] * 2)] == [200, 200]
+        assert [reply.status for reply in callers.map(invoke, [jpeg(0, 0, 255)] * 2)] == [200, 200]
 
 
 def test_a_pipeline_without_the_configured_input_does_not_load(sagemaker: Any) -> None:

@@ -66,7 +66,7 @@ def job_log(aws: Emulator, job: str) -> str:
     return "\n".join(event["message"] for event in events["events"])
 
 
-def job_says(aws: Emulator, job: str, text: str) -> None:
+def wait_for_log(aws: Emulator, job: str, text: str) -> None:
     """Wait until the log has a text."""
     wait_until(
         lambda: job_log(aws, job) if job_status(aws, job).get("ProcessingStartTime") else "", lambda log: text in log

@@ -62,12 +62,12 @@ class Tracked(Watching):
         )
         return [alarm["AlarmName"] for alarm in made["Alarms"]]
 
-    def called(self, each: int, *, minutes: int = 1) -> int:
-        """So many calls of each instance in each of some minutes; the number of instances then."""
+    def invoked(self, each: int, *, minutes: int = 1) -> int:
+        """Instances after some minutes with so many requests a minute to each instance."""
         for _ in range(minutes):
             datum = {
                 "MetricName": "InvocationsPerInstance",
-                "Timestamp": self.told_start + 1,
+                "Timestamp": self.shifted_start + 1,
                 "Dimensions": [{"Name": key, "Value": value} for key, value in self.of.items()],
                 "Value": float(each),
             }

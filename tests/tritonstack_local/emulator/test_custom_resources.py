@@ -88,7 +88,7 @@ def _begun(emulator: Emulator, stack: str, logical_id: str) -> str:
     return str(wait_until(newest, lambda status: status.endswith("IN_PROGRESS")))
 
 
-def _called(emulator: Emulator, stack: str, count: int) -> None:
+def _wait_for_requests(emulator: Emulator, stack: str, count: int) -> None:
     wait_until(lambda: _requests(emulator, stack), lambda requests: len(requests) == count)
 
 
@@ -118,7 +118,7 @@ def test_custom_resource_that_never_answers_fails_after_its_service_timeout(
     aws: Emulator, function: str, name: str
 ) -> None:
     aws.create_stack(name, {"Thing": _custom(function, Silent="Create", ServiceTimeout=120)})
-    _called(aws, name, 1)
+    _wait_for_requests(aws, name, 1)
     aws.advance(60)
     assert _status(aws, name) == "CREATE_IN_PROGRESS"
     aws.advance(60)
@@ -151,7 +151,7 @@ def test_an_update_with_another_service_token_is_refused_as_cloudformation_refus
 
 def test_function_that_crashes_is_called_again_by_lambda(aws: Emulator, function: str, name: str) -> None:
     aws.create_stack(name, {"Thing": _custom(function, Crashing="Create")})
-    _called(aws, name, 1)
+    _wait_for_requests(aws, name, 1)
 
     def later() -> str:
         aws.advance(60)  # it waits a minute from when the crash is known
@@ -167,7 +167,7 @@ def test_build_of_two_hours_is_outlived_by_a_wait_condition_and_not_by_a_custom_
     aws.create_stack(name, _waiting())
     _begun(aws, name, "Wait")
     aws.create_stack(name + "-custom", {"Thing": _custom(function, Silent="Create")})
-    _called(aws, name + "-custom", 1)
+    _wait_for_requests(aws, name + "-custom", 1)
     aws.advance(2 * HOUR)
     assert aws.settled(name + "-custom")["StackStatus"] == "ROLLBACK_COMPLETE"
     assert _status(aws, name) == "CREATE_IN_PROGRESS"
@@ -242,7 +242,7 @@ def test_cancelled_update_ends_the_wait_and_rolls_back(aws: Emulator, name: str)
 def test_cancelled_update_sends_a_waiting_custom_resource_back(aws: Emulator, function: str, name: str) -> None:
     assert aws.deploy(name, {"Thing": _custom(function, Value="old")}) == "CREATE_COMPLETE"
     aws.update_stack(name, {"Thing": _custom(function, Value="new", Silent="Update")})
-    _called(aws, name, 2)
+    _wait_for_requests(aws, name, 2)
     aws.client("cloudformation").cancel_update_stack(StackName=name)
     assert aws.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert ("Thing", "UPDATE_FAILED", "Resource update cancelled") in _events(aws, name)

@@ -22,11 +22,11 @@ def bucket(aws: Emulator) -> Iterator[str]:
     """A bucket; faults that are left are forgotten."""
     aws.client("s3").create_bucket(Bucket="faulty")
     yield "faulty"
-    ask(aws, "DELETE")
+    send(aws, "DELETE")
 
 
-def ask(aws: Emulator, verb: str, fault: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-    """A request to the faults' route; status and answer."""
+def send(aws: Emulator, verb: str, fault: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+    """Send a request to the faults' route; its status and response."""
     connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=10)
     try:
         connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None, OWN)
@@ -53,32 +53,32 @@ def s3_of(aws: Emulator, *, attempts: int) -> Any:
 
 
 def test_a_fault_applies_to_the_named_requests_as_often_as_its_count(aws: Emulator, bucket: str) -> None:
-    ask(aws, "POST", fault(status=503, times=2))
+    send(aws, "POST", fault(status=503, times=2))
     s3 = s3_of(aws, attempts=1)
     s3.put_object(Bucket=bucket, Key="other", Body=b"1")
     for _ in range(2):
         with pytest.raises(ClientError, match="SlowDown"):
             s3.put_object(Bucket=bucket, Key="staging/a", Body=b"1")
     s3.put_object(Bucket=bucket, Key="staging/a", Body=b"1")
-    assert ask(aws, "GET") == (200, {"faults": []})
+    assert send(aws, "GET") == (200, {"faults": []})
 
 
 def test_what_aws_itself_reads_and_writes_for_a_job_outlives_a_short_fault(aws: Emulator, bucket: str) -> None:
     make_role(aws)
-    ask(aws, "POST", {"method": "GET", "path": "/faulty/job/", "status": 503, "times": 1})
-    ask(aws, "POST", {"method": "PUT", "path": "/faulty/output/", "status": 500, "times": 1})
+    send(aws, "POST", {"method": "GET", "path": "/faulty/job/", "status": 503, "times": 1})
+    send(aws, "POST", {"method": "PUT", "path": "/faulty/output/", "status": 500, "times": 1})
     start_job(aws, bucket, "import pathlib; (pathlib.Path(__file__).parents[2] / 'output/made').touch()")
     job = ended_job(aws, bucket)
     assert (job["ProcessingJobStatus"], job.get("FailureReason")) == ("Completed", None)
-    assert ask(aws, "GET") == (200, {"faults": []})
+    assert send(aws, "GET") == (200, {"faults": []})
 
 
 def test_s3_answers_a_conflict_with_the_code_that_was_asked_for(aws: Emulator, bucket: str) -> None:
     for code, answered in (({}, "ConditionalRequestConflict"), ({"code": "BucketNotEmpty"}, "BucketNotEmpty")):
-        ask(aws, "POST", {**fault(status=409), **code})
+        send(aws, "POST", {**fault(status=409), **code})
         with pytest.raises(ClientError, match=answered):
             s3_of(aws, attempts=3).put_object(Bucket=bucket, Key="staging/d", Body=b"1", IfNoneMatch="*")
-    assert ask(aws, "POST", {"operation": "PutParameter", "status": 409, "times": 1})[0] == 400
+    assert send(aws, "POST", {"operation": "PutParameter", "status": 409, "times": 1})[0] == 400
 
 
 def refused(operation: str, *, times: int = 1) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def refused(operation: str, *, times: int = 1) -> dict[str, Any]:
 
 
 def test_an_operation_is_refused_in_its_services_own_words_and_no_other_is(aws: Emulator, bucket: str) -> None:
-    ask(aws, "POST", refused("PutParameter"))
+    send(aws, "POST", refused("PutParameter"))
     ssm = aws.client("ssm")
     assert ssm.get_parameters(Names=["/faulty"])["Parameters"] == []  # another operation of the same service
     with pytest.raises(ClientError, match="PutParameter") as error:
@@ -95,13 +95,13 @@ def test_an_operation_is_refused_in_its_services_own_words_and_no_other_is(aws: 
     assert error.value.response["Error"]["Code"] == "AccessDeniedException"
     ssm.put_parameter(Name="/faulty", Value="1", Type="String")
     ssm.delete_parameter(Name="/faulty")
-    assert ask(aws, "GET") == (200, {"faults": []})
+    assert send(aws, "GET") == (200, {"faults": []})
 
 
 def test_cloudformations_own_calls_are_refused_too_and_the_stack_fails_with_the_words(
     aws: Emulator, bucket: str, name: str
 ) -> None:
-    ask(aws, "POST", refused("CreateModel"))
+    send(aws, "POST", refused("CreateModel"))
     role = "arn:aws:iam::123456789012:role/any"
     resource = {"Type": "AWS::SageMaker::Model", "Properties": {"ExecutionRoleArn": role}}
     assert aws.deploy(name, {"Model": resource}) == "ROLLBACK_COMPLETE"

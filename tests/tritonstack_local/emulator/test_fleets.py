@@ -13,7 +13,7 @@ from tests.docs.pages import code_blocks
 from tests.models.folders import source_of, write_double
 from tests.tritonstack_local.emulator.running import Emulator, make_config, serving
 from tests.tritonstack_local.emulator.scaled_variants import Tracked, target
-from tests.tritonstack_local.emulator.test_faults import ask
+from tests.tritonstack_local.emulator.test_faults import send
 from tests.tritonstack_local.emulator.test_stack_operations import PAGE, run
 from tritonstack.archives.exporting import fetch_source
 from tritonstack.errors import InputError
@@ -27,12 +27,12 @@ LIMIT = "The account-level service limit 'ml.g4dn.xlarge for endpoint usage' is 
 def short(aws: Emulator) -> Iterator[Emulator]:
     """An emulator whose faults are forgotten afterwards."""
     yield aws
-    ask(aws, "DELETE")
+    send(aws, "DELETE")
 
 
 def lacks(aws: Emulator, what: str, *, instance_type: str = T4, times: int = 1) -> None:
     """Let AWS refuse the next instances of a type."""
-    status, answer = ask(aws, "POST", {"instance_type": instance_type, "short_of": what, "times": times})
+    status, answer = send(aws, "POST", {"instance_type": instance_type, "short_of": what, "times": times})
     assert status == 200, answer
 
 
@@ -90,7 +90,7 @@ def test_a_scale_out_without_instances_is_a_failed_activity_and_is_tried_again(
         for other in short.client("sagemaker").list_endpoints(MaxResults=100)["Endpoints"]:
             if other["EndpointName"] != name:
                 short.client("sagemaker").delete_endpoint(EndpointName=other["EndpointName"])
-    assert tracked.called(1100, minutes=3) == 1
+    assert tracked.invoked(1100, minutes=3) == 1
     of = {"ServiceNamespace": "sagemaker", "ResourceId": target(name)["ResourceId"]}
     [failed] = tracked.scaling.describe_scaling_activities(**of)["ScalingActivities"]
     assert failed["StatusCode"] == "Failed"
@@ -98,7 +98,7 @@ def test_a_scale_out_without_instances_is_a_failed_activity_and_is_tried_again(
     assert says in failed["StatusMessage"]
     [documented] = [block for block in code_blocks(PAGE) if block.heading == "No instances"]
     assert f"{of['ResourceId']}\tFailed to set desired instance count to 2." in run(documented, short)
-    assert tracked.called(700, minutes=2) == 2
+    assert tracked.invoked(700, minutes=2) == 2
     last, *_ = tracked.scaling.describe_scaling_activities(**of)["ScalingActivities"]
     assert last["StatusCode"] == "Successful"
 

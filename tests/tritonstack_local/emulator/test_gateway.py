@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator.building import ENDLESS, alive, buildspec, endless_processes, make_project, start
-from tests.tritonstack_local.emulator.processing_jobs import STUBBORN, entrypoint_of, job_says, start_job
+from tests.tritonstack_local.emulator.processing_jobs import STUBBORN, entrypoint_of, start_job, wait_for_log
 from tests.tritonstack_local.emulator.running import (
     PYTHON,
     REPOSITORY,
@@ -123,7 +123,7 @@ def test_sigterm_ends_the_emulator_its_lambdas_builds_jobs_and_its_temporary_fil
     start_job(emulator, name, STUBBORN)
     make_project(emulator, name, buildspec(ENDLESS))
     of_build = endless_processes(emulator, start(emulator, name))
-    job_says(emulator, name, "hanging")
+    wait_for_log(emulator, name, "hanging")
     processes = [worker, entrypoint_of(emulator, name).pid, *of_build]
     assert any(emulator.temporary.iterdir())
     assert emulator.stop() == 0

@@ -143,11 +143,11 @@ def test_an_action_is_needed_on_the_arn_with_the_condition_keys_that_aws_evaluat
 def test_an_action_that_a_property_makes_the_handler_call_is_not_needed_without_it(
     kind: str, properties: dict[str, Any], action: str, name: str
 ) -> None:
-    def called(given: dict[str, Any]) -> bool:
+    def is_needed(given: dict[str, Any]) -> bool:
         return any(each.action == action for event in EVENTS for each in needs(kind, event, given, physical_id="x"))
 
-    assert called(properties)
-    assert not called({key: value for key, value in properties.items() if key != name})
+    assert is_needed(properties)
+    assert not is_needed({key: value for key, value in properties.items() if key != name})
 
 
 def test_a_role_that_is_only_mentioned_is_not_passed() -> None:

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from tests.local_keys import KEYS
 from tests.tritonstack_local.emulator.running import TRUST, Emulator
 from tests.tritonstack_local.fake_parts import EMPTY_STATUS, record_of
-from tests.tritonstack_local.http_fake import answering
+from tests.tritonstack_local.http_fake import responding
 from tritonstack.cli.root import root
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError
@@ -41,7 +41,7 @@ def run(*arguments: str) -> Result:
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Makes an emulator the local AWS that the commands find; its runtime has no endpoint."""
     monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path))
-    with answering(json.dumps(EMPTY_STATUS).encode()) as (port, _):
+    with responding(json.dumps(EMPTY_STATUS).encode()) as (port, _):
 
         def find(emulator: Emulator) -> None:
             record = RunningRecord(

@@ -24,13 +24,13 @@ def test_a_rule_of_a_group_is_removed_with_its_resource(aws: Emulator, name: str
     assert aws.deploy(name, {**groups, "Rule": rule}) == "CREATE_COMPLETE", aws.failures(name)
     ec2, group_id = aws.client("ec2"), aws.physical(name, "Group")
 
-    def lets_to() -> list[str]:
+    def allowed_groups() -> list[str]:
         [found] = ec2.describe_security_groups(GroupIds=[group_id])["SecurityGroups"]
         return [pair["GroupId"] for each in found["IpPermissionsEgress"] for pair in each["UserIdGroupPairs"]]
 
-    assert lets_to() == [aws.physical(name, "Other")]
+    assert allowed_groups() == [aws.physical(name, "Other")]
     assert aws.deploy(name, groups) == "UPDATE_COMPLETE", aws.failures(name)
-    assert lets_to() == []
+    assert allowed_groups() == []
 
 
 def test_a_role_keeps_its_boundary_and_one_that_does_not_exist_is_refused(aws: Emulator, name: str) -> None:

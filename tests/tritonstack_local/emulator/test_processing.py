@@ -20,11 +20,11 @@ from tests.tritonstack_local.emulator.processing_jobs import (
     job_log,
     job_output,
     job_request,
-    job_says,
     job_status,
     keys_of,
     need_namespaces,
     start_job,
+    wait_for_log,
 )
 from tests.tritonstack_local.emulator.running import IMAGE, Emulator, make_function, wait_until
 
@@ -143,7 +143,7 @@ def test_isolated_job_has_an_opt_ml_of_its_own_and_no_network(aws: Emulator, buc
 
 def test_stopped_job_is_asked_to_end_and_its_output_is_not_uploaded(aws: Emulator, bucket: str) -> None:
     start_job(aws, bucket, HANGING)
-    job_says(aws, bucket, "hanging")
+    wait_for_log(aws, bucket, "hanging")
     process = entrypoint_of(aws, bucket)
     aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
     job = ended_job(aws, bucket)
@@ -156,7 +156,7 @@ def test_stopped_job_is_asked_to_end_and_its_output_is_not_uploaded(aws: Emulato
 
 def test_job_over_its_longest_runtime_is_stopped_by_the_clock(aws: Emulator, bucket: str) -> None:
     start_job(aws, bucket, HANGING, StoppingCondition={"MaxRuntimeInSeconds": 7200})
-    job_says(aws, bucket, "hanging")
+    wait_for_log(aws, bucket, "hanging")
     aws.advance(7000)
     assert job_status(aws, bucket)["ProcessingJobStatus"] == "InProgress"
     aws.advance(200)
@@ -186,14 +186,14 @@ def test_changes_of_status_reach_a_function_through_a_rule(aws: Emulator, bucket
     events.put_rule(Name=bucket, EventPattern=json.dumps(pattern))
     events.put_targets(Rule=bucket, Targets=[{"Id": "1", "Arn": function}])
     arn = start_job(aws, bucket, HANGING)
-    job_says(aws, bucket, "hanging")
+    wait_for_log(aws, bucket, "hanging")
     aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
 
-    def told() -> dict[str, Any]:
+    def event_details() -> dict[str, Any]:
         found = aws.client("ssm").get_parameters_by_path(Path=f"/events/{bucket}")["Parameters"]
         return {one["Name"].rpartition("/")[2]: json.loads(one["Value"]) for one in found}
 
-    seen = wait_until(told, lambda seen: len(seen) == 3)
+    seen = wait_until(event_details, lambda seen: len(seen) == 3)
     assert seen.keys() == {"InProgress", "Stopping", "Stopped"}
     assert seen["Stopped"]["resources"] == [arn]
     assert seen["Stopped"]["detail"]["ProcessingEndTime"] > 1_600_000_000_000

@@ -189,10 +189,10 @@ def test_a_policy_makes_its_two_alarms_which_go_with_it(aws: Emulator, name: str
 
 def test_instances_are_added_in_proportion_and_not_again_before_the_cooldown_is_over(aws: Emulator, name: str) -> None:
     tracked = Tracked(aws, name)
-    assert tracked.called(1100, minutes=2) == 1, "three minutes above the target are needed"
-    assert tracked.called(1100) == 2
-    assert tracked.called(700) == 2, "within two minutes"
-    assert tracked.called(700) == 3
+    assert tracked.invoked(1100, minutes=2) == 1, "three minutes above the target are needed"
+    assert tracked.invoked(1100) == 2
+    assert tracked.invoked(700) == 2, "within two minutes"
+    assert tracked.invoked(700) == 3
     [newest, first] = tracked.scaling.describe_scaling_activities(
         ServiceNamespace="sagemaker", ResourceId=target(name)["ResourceId"]
     )["ScalingActivities"]
@@ -205,14 +205,14 @@ def test_only_the_maximum_is_an_event_and_it_is_never_passed(aws: Emulator, name
     inbox = Inbox(aws, name)
     resource = target(name)["ResourceId"]
     inbox.rule(name, {"source": ["aws.application-autoscaling"], "detail": {"resourceId": [resource]}})
-    assert tracked.called(1200, minutes=3) == 2
+    assert tracked.invoked(1200, minutes=3) == 2
     assert inbox.take() == []
-    assert tracked.called(6000, minutes=2) == 4
+    assert tracked.invoked(6000, minutes=2) == 4
     [event] = inbox.take()
     assert event["detail-type"] == SCALED_EVENT
     told = {name: event["detail"][name] for name in ("oldDesiredCapacity", "newDesiredCapacity", "scaledToMax")}
     assert told == {"oldDesiredCapacity": 2, "newDesiredCapacity": 4, "scaledToMax": True}
-    assert tracked.called(6000, minutes=4) == 4
+    assert tracked.invoked(6000, minutes=4) == 4
     assert inbox.take() == []
 
 

@@ -186,21 +186,21 @@ def test_a_schedule_during_an_update_moves_the_limits_at_once_and_the_count_afte
 
 def test_instances_are_removed_after_quiet_minutes_and_again_after_the_cooldown(aws: Emulator, name: str) -> None:
     tracked = Tracked(aws, name, ScaleInCooldown=1200)
-    assert tracked.called(6000, minutes=3) == 4
-    assert tracked.called(300, minutes=14) == 4, "fifteen minutes below nine tenths of the target are needed"
-    assert tracked.called(300) == 2, "in proportion: 4 x 300 / 600"
+    assert tracked.invoked(6000, minutes=3) == 4
+    assert tracked.invoked(300, minutes=14) == 4, "fifteen minutes below nine tenths of the target are needed"
+    assert tracked.invoked(300) == 2, "in proportion: 4 x 300 / 600"
     low = tracked.alarms["AlarmLow"]["AlarmName"]
     cause = f"monitor alarm {low} in state ALARM triggered policy calls"
     assert tracked.activities()[-1] == ("Setting desired instance count to 2.", cause)
-    assert tracked.called(300, minutes=19) == 2, "within twenty minutes"
-    assert tracked.called(300) == 1
-    assert tracked.called(1, minutes=21) == 1, "the minimum"
+    assert tracked.invoked(300, minutes=19) == 2, "within twenty minutes"
+    assert tracked.invoked(300) == 1
+    assert tracked.invoked(1, minutes=21) == 1, "the minimum"
 
 
 def test_an_idle_endpoint_has_calls_of_zero_and_goes_to_its_minimum(aws: Emulator, name: str) -> None:
     tracked = Tracked(aws, name)
     tracked.scaling.register_scalable_target(**target(name), MinCapacity=2)
-    assert tracked.called(6000, minutes=3) == 4
+    assert tracked.invoked(6000, minutes=3) == 4
     tracked.pass_minutes(17)
     assert tracked.instances == 2
 
@@ -223,13 +223,13 @@ def test_scale_in_waits_for_every_policy_that_may_remove_instances(aws: Emulator
 
     def pass_minutes(busy: float, minutes: int) -> int:
         for _ in range(minutes):
-            datum = {"MetricName": "Busy", "Timestamp": tracked.told_start + 1, "Value": busy}
+            datum = {"MetricName": "Busy", "Timestamp": tracked.shifted_start + 1, "Value": busy}
             tracked.cloudwatch.put_metric_data(Namespace=name, MetricData=[datum])
-            tracked.called(150)
+            tracked.invoked(150)
         return tracked.instances
 
     put()
-    assert tracked.called(6000, minutes=3) == 4
+    assert tracked.invoked(6000, minutes=3) == 4
     assert pass_minutes(59, 16) == 4, "one is busy"
     assert pass_minutes(45, 15) == 3, "the one that asks for more instances wins: 4 x 45 / 60"
     put(DisableScaleIn=True)
@@ -238,8 +238,8 @@ def test_scale_in_waits_for_every_policy_that_may_remove_instances(aws: Emulator
 
 def test_a_disabled_scale_in_removes_nothing(aws: Emulator, name: str) -> None:
     tracked = Tracked(aws, name, DisableScaleIn=True)
-    assert tracked.called(6000, minutes=3) == 4
-    assert tracked.called(1, minutes=18) == 4
+    assert tracked.invoked(6000, minutes=3) == 4
+    assert tracked.invoked(1, minutes=18) == 4
     assert tracked.alarms["AlarmLow"]["StateValue"] == "ALARM"
 
 
@@ -250,7 +250,7 @@ def test_busy_vcpus_scale_a_deployed_stack_out(aws: Emulator, name: str) -> None
     dimensions = [{"Name": key, "Value": value} for key, value in of.items()]
     for percent, count in ((235, 1), (400, 1), (400, 1), (400, 2)):  # 60 % of each of four vCPUs are 240
         datum = {"MetricName": "CPUUtilization", "Unit": "Percent", "Dimensions": dimensions, "Value": percent}
-        datum["Timestamp"] = watching.told_start + 1
+        datum["Timestamp"] = watching.shifted_start + 1
         watching.cloudwatch.put_metric_data(Namespace="/aws/sagemaker/Endpoints", MetricData=[datum])
         watching.pass_minutes()
         assert endpoint.live[1] == count

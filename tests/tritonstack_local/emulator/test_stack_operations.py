@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from tests.docs.pages import CodeBlock, code_blocks
 from tests.tritonstack_local.emulator.running import REPOSITORY, Emulator, parameter
 from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
-from tests.tritonstack_local.emulator.test_faults import ask
+from tests.tritonstack_local.emulator.test_faults import send
 
 PAGE, HEADING = "docs/troubleshooting.md", "A rollback that failed"
 REFUSED = {"status": 400, "code": "ValidationException"}  # a denied request would be repeated for a minute
@@ -64,11 +64,11 @@ def stuck(fleets: Emulator, name: str) -> Iterator[ScaledEndpoint]:
     fleets.report(name, forth, "in_service")
     while (back := endpoint.pending()) == forth:
         pass
-    assert ask(fleets, "POST", {**REFUSED, "operation": "RegisterScalableTarget", "times": 50})[0] == 200
+    assert send(fleets, "POST", {**REFUSED, "operation": "RegisterScalableTarget", "times": 50})[0] == 200
     fleets.report(name, back, "in_service")
     assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_FAILED"
     yield endpoint
-    ask(fleets, "DELETE")
+    send(fleets, "DELETE")
 
 
 @pytest.mark.parametrize("way", ["fixed", pytest.param("skipped", marks=pytest.mark.long)])
@@ -79,14 +79,14 @@ def test_the_page_leads_out_of_a_rollback_that_failed(stuck: ScaledEndpoint, way
     assert (stuck.live[0], stuck.targets) == (T4, {}), "it serves, and is not scaled"
     if way == "fixed":  # scaled meanwhile
         [register] = (block for block in code_blocks(PAGE) if block.heading == "A variant that is no longer scaled")
-        ask(aws, "DELETE")
+        send(aws, "DELETE")
         run(register, aws, ENDPOINT=stack, MINIMUM="1", MAXIMUM="6")
         assert stuck.targets == {T4: (1, 6)}
     failed = rolled_back(aws, stack)
     assert list(failed) == [one for one in failed if "ScalingAfter" in one]
     assert all(str(REFUSED["code"]) in reason for reason in failed.values())
 
-    ask(aws, "DELETE")  # what denied it is fixed
+    send(aws, "DELETE")  # what denied it is fixed
     _, on, without = documented()
     if way == "fixed":
         run(on, aws, STACK=stack)
@@ -109,7 +109,7 @@ def test_a_fleet_that_got_no_instances_on_the_way_back_is_started_when_there_are
 ) -> None:
     endpoint = ScaledEndpoint(fleets, name)
     assert endpoint.deploy("in_service") == "CREATE_COMPLETE", fleets.failures(name)
-    ask(fleets, "POST", {"instance_type": "ml.g4dn.xlarge", "short_of": "capacity", "times": 1})
+    send(fleets, "POST", {"instance_type": "ml.g4dn.xlarge", "short_of": "capacity", "times": 1})
     assert endpoint.deploy("in_service", instance_type=A10G, broken_later=True) == "UPDATE_ROLLBACK_FAILED"
     failed = rolled_back(fleets, name)
     assert ["Endpoint" in one for one in failed] == [True], "nothing that depends on the endpoint was come to"

@@ -20,7 +20,7 @@ from tritonstack.monitoring.page import make_server
 SCOPE = f"X-Amz-Credential={KEYS.access_key_id}/20260101/us-east-1/iam/aws4_request"
 
 
-def ask(port: int, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> tuple[int, str]:
+def send(port: int, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request(method, path, body, headers)
@@ -33,7 +33,7 @@ def ask(port: int, method: str, path: str, headers: dict[str, str], body: bytes 
 @pytest.mark.parametrize("site", ["same-origin", "SAME-ORIGIN", "same-site", "cross-site", "", "of-a-later-standard"])
 def test_a_page_of_a_server_itself_is_a_page(aws: Emulator, name: str, site: str) -> None:
     create = f"/?Action=CreateUser&Version=2010-05-08&UserName={name}&{SCOPE}"
-    status, text = ask(aws.port, "GET", create, {"Sec-Fetch-Site": site})
+    status, text = send(aws.port, "GET", create, {"Sec-Fetch-Site": site})
     assert (status, "Sec-Fetch-Site" in text) == (403, True)
     assert name not in [each["UserName"] for each in aws.client("iam").list_users()["Users"]]
     assert refusal(host="localhost", origin=None, fetch_site="none") is None, "an address that a person typed"
@@ -44,8 +44,8 @@ def test_the_dashboard_loads_itself_again() -> None:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        assert ask(server.server_port, "GET", "/", {"Sec-Fetch-Site": "same-origin"}) == (200, "the page")
-        assert ask(server.server_port, "GET", "/", {"Sec-Fetch-Site": "same-site"})[0] == 403
+        assert send(server.server_port, "GET", "/", {"Sec-Fetch-Site": "same-origin"}) == (200, "the page")
+        assert send(server.server_port, "GET", "/", {"Sec-Fetch-Site": "same-site"})[0] == 403
     finally:
         server.shutdown()
         server.server_close()
@@ -78,8 +78,8 @@ def test_a_stored_page_opened_by_a_presigned_url_does_nothing_with_the_key_in_it
 
 def test_an_answer_of_a_custom_resource_is_read_up_to_a_bound(aws: Emulator) -> None:
     path = f"/_ministack/cfn-response/{'0' * 36}"
-    assert ask(aws.port, "PUT", path, {}, b"{}")[0] == 200
-    assert ask(aws.port, "PUT", path, {}, bytes(2 << 20))[0] == 413
+    assert send(aws.port, "PUT", path, {}, b"{}")[0] == 200
+    assert send(aws.port, "PUT", path, {}, bytes(2 << 20))[0] == 413
 
 
 @pytest.mark.parametrize("target", ["AmazonSSM.GetParameter", "GraniteServiceVersion20100801.PutMetricData"])
@@ -88,7 +88,7 @@ def test_what_expands_beyond_the_bound_or_nests_too_deeply_is_refused(aws: Emula
     signed = f"AWS4-HMAC-SHA256 Credential={KEYS.access_key_id}/20260101/us-east-1/{service}/aws4_request, Signature=0"
     headers = {"Authorization": signed, "X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.1"}
     nested = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
-    assert 400 <= ask(aws.port, "POST", "/", headers, nested)[0] < 500
+    assert 400 <= send(aws.port, "POST", "/", headers, nested)[0] < 500
     packed = {**headers, "Content-Encoding": "gzip"}
     bomb = gzip.compress(bytes(400 << 20), 1)
     status = Path(f"/proc/{psutil.Process(aws.process.pid).pid}/status")
@@ -97,5 +97,5 @@ def test_what_expands_beyond_the_bound_or_nests_too_deeply_is_refused(aws: Emula
         return int(status.read_text(encoding="ascii").partition("VmHWM:")[2].split()[0]) * 1024
 
     before = peak()
-    assert ask(aws.port, "POST", "/", packed, bomb)[0] >= 400
+    assert send(aws.port, "POST", "/", packed, bomb)[0] >= 400
     assert peak() - before < 300 << 20

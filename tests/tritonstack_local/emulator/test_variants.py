@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from tests.tritonstack_local.emulator.cloudwatch.watching import Watching
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_role, serving
 from tests.tritonstack_local.emulator.scaled_variants import Tracked, refused, target
-from tests.tritonstack_local.emulator.test_faults import ask
+from tests.tritonstack_local.emulator.test_faults import send
 from tests.tritonstack_local.emulator.test_rollouts import TERMINATION, WAIT, Rollout, deployment_config, rolling_config
 
 T4, A10G = "ml.g4dn.xlarge", "ml.g5.xlarge"
@@ -222,14 +222,14 @@ class TrackedPair(Tracked):
 def short(aws: Emulator) -> Iterator[Emulator]:
     """An emulator whose faults are forgotten afterwards."""
     yield aws
-    ask(aws, "DELETE")
+    send(aws, "DELETE")
 
 
 def test_one_variant_is_scaled_whatever_the_other_one_s_type_lacks(short: Emulator, name: str) -> None:
     tracked = TrackedPair(short, name)
     for what in ("limit", "capacity"):
-        ask(short, "POST", {"instance_type": A10G, "short_of": what, "times": 9})
-    assert tracked.called(1100, minutes=3) == 2
+        send(short, "POST", {"instance_type": A10G, "short_of": what, "times": 9})
+    assert tracked.invoked(1100, minutes=3) == 2
     [activity] = tracked.scaling.describe_scaling_activities(ServiceNamespace="sagemaker", **resource(name, "main"))[
         "ScalingActivities"
     ]

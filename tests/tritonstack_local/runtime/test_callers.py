@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, CredentialRetrievalError
 
-from tests.tritonstack_local.http_fake import answering
+from tests.tritonstack_local.http_fake import responding
 from tests.tritonstack_local.runtime.fakes import ROLE, Stage, asynchronous, config, settings, signed, stage, until
 from tritonstack.loopback.http_server import InvokeError, Request
 from tritonstack_local.runtime.callers import Authority, Roles, access_key_of
@@ -152,7 +152,7 @@ def test_a_decision_is_an_error_response_or_none(
     answer: dict[str, Any], status: int, access_key: str, expected: Any, tmp_path: Path
 ) -> None:
     unreachable = pytest.raises(UnreachableError) if expected is UnreachableError else nullcontext()
-    with answering(json.dumps(answer).encode(), status=status) as (port, seen), unreachable:
+    with responding(json.dumps(answer).encode(), status=status) as (port, seen), unreachable:
         authority = Authority(settings(tmp_path, emulator_url=f"http://127.0.0.1:{port}"))
         refusal = authority.refusal(access_key=access_key, resource="r", context={})
         assert (refusal.code if refusal else None) == expected
@@ -160,7 +160,7 @@ def test_a_decision_is_an_error_response_or_none(
 
 
 def test_a_client_of_a_role_signs_with_a_session_of_it(tmp_path: Path) -> None:
-    with answering(json.dumps(CREDENTIALS).encode()) as (port, seen):
+    with responding(json.dumps(CREDENTIALS).encode()) as (port, seen):
         chosen = settings(tmp_path, emulator_url=f"http://127.0.0.1:{port}")
         roles = Roles(Authority(chosen), chosen)
         roles.check(ROLE)
@@ -189,7 +189,7 @@ def test_a_client_of_a_role_signs_with_a_session_of_it(tmp_path: Path) -> None:
 def test_a_role_that_cannot_be_assumed_reads_no_archive(
     status: int, checked: type[Exception], retrieved: type[Exception], downloaded: str, tmp_path: Path
 ) -> None:
-    with answering(b'{"message": "it does not trust SageMaker"}', status=status) as (port, _):
+    with responding(b'{"message": "it does not trust SageMaker"}', status=status) as (port, _):
         chosen = settings(tmp_path, emulator_url=f"http://127.0.0.1:{port}")
         roles = Roles(Authority(chosen), chosen)
         with pytest.raises(checked):

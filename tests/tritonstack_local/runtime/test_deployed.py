@@ -12,7 +12,7 @@ import pytest
 from botocore.stub import Stubber
 
 from tests.local_keys import KEYS
-from tests.tritonstack_local.http_fake import answering
+from tests.tritonstack_local.http_fake import responding
 from tests.tritonstack_local.runtime.fakes import ROLE
 from tritonstack_local.runtime.deployed import (
     DeployedEndpoint,
@@ -116,7 +116,7 @@ def test_another_emulator_behind_the_same_address_is_noticed_once() -> None:
         restarted=lambda: noticed.append("restarted"),
     )
     for instance, expected in (("a", 0), ("a", 0), ("b", 1), ("b", 1)):
-        with answering(f'{{"mark": "m", "instance": "{instance}"}}'.encode()) as (port, _):
+        with responding(f'{{"mark": "m", "instance": "{instance}"}}'.encode()) as (port, _):
             one._settings = replace(one._settings, emulator_url=f"http://127.0.0.1:{port}")
             assert one.mark() == "m"
         assert len(noticed) == expected
@@ -188,7 +188,7 @@ def test_a_report_returns_the_deployment_as_it_is_now_or_is_tried_again_by_its_c
     status: int, answer: bytes, expected: Reported | None
 ) -> None:
     refused = pytest.raises(UnreachableError) if expected is None else nullcontext()
-    with answering(answer, status=status) as (port, seen), refused:
+    with responding(answer, status=status) as (port, seen), refused:
         asked = reader(f"http://127.0.0.1:{port}").report(endpoint="e", config="c", outcome="shifted", instances=2)
         assert asked is expected
     assert seen == ["POST /_tritonstack/endpoints/e/report HTTP/1.1"]

@@ -64,7 +64,7 @@ async def front_end(limit: int = 64) -> AsyncIterator[tuple[FrontEnd, Connection
         server.close()
 
 
-async def ask(pool: ConnectionPool, *, seconds: float = 5.0) -> bytes:
+async def send(pool: ConnectionPool, *, seconds: float = 5.0) -> bytes:
     """One request through the pool."""
     connection = pool.take_idle() or await pool.take()
     try:
@@ -77,10 +77,10 @@ async def ask(pool: ConnectionPool, *, seconds: float = 5.0) -> bytes:
 async def test_a_connection_is_used_again_and_callers_beyond_the_limit_wait_for_one() -> None:
     async with front_end() as (front, pool):
         for _ in range(20):
-            assert await ask(pool) == b"ok"
+            assert await send(pool) == b"ok"
         assert front.accepted <= 8
     async with front_end(limit=3) as (front, pool):
-        assert await asyncio.gather(*(ask(pool) for _ in range(50))) == [b"ok"] * 50
+        assert await asyncio.gather(*(send(pool) for _ in range(50))) == [b"ok"] * 50
         assert front.accepted == 3
 
 
@@ -94,7 +94,7 @@ async def test_a_late_answer_ends_its_request_and_its_connection() -> None:
         assert connection.closed
         pool.release(connection)
         front.goes.set()
-        assert await ask(pool) == b"ok"
+        assert await send(pool) == b"ok"
 
 
 @asynchronous
@@ -102,9 +102,9 @@ async def test_a_container_that_closes_amid_an_answer_or_sends_nonsense_ends_the
     async with front_end() as (front, pool):
         front.answer = b"this is no HTTP\r\n\r\n"
         with pytest.raises(ContainerGoneError, match="malformed"):
-            await ask(pool)
+            await send(pool)
         front.answer = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\npart"
-        call = asyncio.create_task(ask(pool))
+        call = asyncio.create_task(send(pool))
         await until(lambda: front.requests == 2)
         pool.close()
         with pytest.raises(ContainerGoneError):
@@ -114,12 +114,12 @@ async def test_a_container_that_closes_amid_an_answer_or_sends_nonsense_ends_the
 @asynchronous
 async def test_a_caller_that_goes_away_leaves_no_answer_to_the_next() -> None:
     async with front_end(limit=1) as (front, pool):
-        await ask(pool)
+        await send(pool)
         front.goes.clear()
-        gone = asyncio.create_task(ask(pool))
+        gone = asyncio.create_task(send(pool))
         await until(lambda: front.requests == 2)
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
         front.goes.set()
-        assert await ask(pool) == b"ok"
+        assert await send(pool) == b"ok"
         assert front.accepted == 2

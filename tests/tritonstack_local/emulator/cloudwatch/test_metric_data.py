@@ -16,9 +16,9 @@ Line = list[tuple[int, float]]
 """Minutes before the start, and values, the oldest first."""
 
 
-def ask(watching: Watching, *queries: dict[str, Any], minutes: int = 3, **more: Any) -> list[dict[str, Any]]:
+def read_data(watching: Watching, *queries: dict[str, Any], minutes: int = 3, **more: Any) -> list[dict[str, Any]]:
     """MetricDataResults of the last minutes."""
-    span = {"StartTime": watching.told_start - minutes * PERIOD, "EndTime": watching.told_start}
+    span = {"StartTime": watching.shifted_start - minutes * PERIOD, "EndTime": watching.shifted_start}
     answer = watching.cloudwatch.get_metric_data(**{"MetricDataQueries": list(queries), **span, **more})
     results: list[dict[str, Any]] = answer["MetricDataResults"]
     return results
@@ -27,7 +27,7 @@ def ask(watching: Watching, *queries: dict[str, Any], minutes: int = 3, **more: 
 def line(watching: Watching, result: dict[str, Any]) -> Line:
     """The points of a result."""
     points = zip(result["Timestamps"], result["Values"], strict=True)
-    return sorted((int((time.timestamp() - watching.told_start) // PERIOD), value) for time, value in points)
+    return sorted((int((time.timestamp() - watching.shifted_start) // PERIOD), value) for time, value in points)
 
 
 def hidden(query: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def calls(watching: Watching) -> Watching:
     ],
 )
 def test_expressions(calls: Watching, expression: str, expected: Line) -> None:
-    [result] = ask(
+    [result] = read_data(
         calls,
         {"Id": "e1", "Expression": expression, "Label": "shown"},
         hidden({"Id": "e2", "Expression": "m1 * 2"}),
@@ -69,14 +69,14 @@ def test_expressions(calls: Watching, expression: str, expected: Line) -> None:
 
 def test_statistics_agree_with_get_metric_statistics(calls: Watching) -> None:
     expected = {"Sum": 3, "Average": 1.5, "Minimum": 1, "Maximum": 2, "SampleCount": 2, "p50": 1.5, "p90": 1.9}
-    results = ask(calls, *(calls.query(stat.lower(), "Calls", stat=stat, of=OLD) for stat in expected))
+    results = read_data(calls, *(calls.query(stat.lower(), "Calls", stat=stat, of=OLD) for stat in expected))
     simple, percentiles = (
         calls.cloudwatch.get_metric_statistics(
             Namespace=calls.name,
             MetricName="Calls",
             Dimensions=[{"Name": key, "Value": value} for key, value in OLD.items()],
-            StartTime=calls.told_start - 3 * PERIOD,
-            EndTime=calls.told_start,
+            StartTime=calls.shifted_start - 3 * PERIOD,
+            EndTime=calls.shifted_start,
             Period=PERIOD,
             **wanted,
         )["Datapoints"]
@@ -86,13 +86,16 @@ def test_statistics_agree_with_get_metric_statistics(calls: Watching) -> None:
         values = [{**one, **more["ExtendedStatistics"]}[stat] for one, more in zip(simple, percentiles, strict=True)]
         assert [value for _, value in line(calls, result)] == pytest.approx(values)
         assert values[0] == pytest.approx(first)
-    assert [point["Timestamp"].timestamp() for point in simple] == [calls.told_start - 180, calls.told_start - 120]
+    assert [point["Timestamp"].timestamp() for point in simple] == [
+        calls.shifted_start - 180,
+        calls.shifted_start - 120,
+    ]
 
 
 @cases("query, words")
 def test_invalid_expressions_are_refused(calls: Watching, query: dict[str, Any], words: str) -> None:
     with pytest.raises(ClientError, match=words) as refusal:
-        ask(calls, query, calls.query("m1", "Calls", of=OLD))
+        read_data(calls, query, calls.query("m1", "Calls", of=OLD))
     assert refusal.value.response["Error"]["Code"] == "ValidationError"
 
 

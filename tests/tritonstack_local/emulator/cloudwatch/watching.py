@@ -28,7 +28,7 @@ class Watching:
         return self.now() - time.time() + 0.5
 
     @property
-    def told_start(self) -> int:
+    def shifted_start(self) -> int:
         """``start`` in a caller's time: the emulator shifts it by the whole minutes that its clock is ahead."""
         return self.start - int(self._ahead() // PERIOD * PERIOD)
 
@@ -42,7 +42,7 @@ class Watching:
         """Values in one of the minutes before ``start``; ``of`` are dimensions."""
         datum: dict[str, Any] = {
             "MetricName": metric,
-            "Timestamp": self.told_start - minutes_ago * PERIOD + 5,
+            "Timestamp": self.shifted_start - minutes_ago * PERIOD + 5,
             "Dimensions": [{"Name": key, "Value": value} for key, value in (of or {}).items()],
             "Values": list(values),
         }
