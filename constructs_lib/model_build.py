@@ -17,7 +17,7 @@ from constructs_lib.handler_function import DeadLetterRule, HandlerFunction, tex
 from constructs_lib.outputs import read_parameter
 from constructs_lib.permission import allow_group, arn, parameter_arn
 from tritonstack import aws_names, naming
-from tritonstack.arns import bucket_arn
+from tritonstack.arns import bucket_arn, s3_url_arn
 
 
 def allow_preparing(
@@ -25,7 +25,7 @@ def allow_preparing(
 ) -> None:
     """Allow ``tritonstack prepare`` without engines: make archives from models and pretrained weights."""
     partition = cdk.Stack.of(policy).partition
-    objects = [bucket_arn(url.removeprefix("s3://"), partition=partition) for url in sorted(set(weights))]
+    objects = [s3_url_arn(url, partition=partition) for url in sorted(set(weights))]
     prefixes = (
         naming.ORDERS,
         naming.JOBS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import aws_cdk as cdk
@@ -20,7 +21,7 @@ from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import LOGS_BY_POLICY, RETAINED, access_log_bucket, allow_service
 from constructs_lib.bucket_emptying import bucket_resource
 from constructs_lib.permission import allow_group, arn, regional_service, service_principal
-from tritonstack.arns import role_arn
+from tritonstack.arns import Arn, role_arn
 
 ACCESS_LOG_DAYS = 90
 NONCURRENT_DAYS = 7
@@ -278,19 +279,15 @@ def _is_on(statement: Statement, text: str) -> bool:
     return all(text in json.dumps(resource) for resource in _listed(statement["Resource"]))
 
 
-def _connection_statements(arn: str) -> list[Statement]:
+def _connection_statements(connection: str) -> list[Statement]:
     """The right to use a connection, under both names of its service.
 
     "The service prefix needs to match that of the resource" (Developer Tools console user guide, "Connections rename"),
     and a connection's ARN bears the name that the service had when the connection was made.
     """
-    prefix, partition, _, rest = arn.split(":", 3)
+    arn = Arn.parse(connection)
     return [
-        {
-            "Action": f"{service}:UseConnection",
-            "Effect": "Allow",
-            "Resource": ":".join((prefix, partition, service, rest)),
-        }
+        {"Action": f"{service}:UseConnection", "Effect": "Allow", "Resource": str(replace(arn, service=service))}
         for service in _CONNECTION_SERVICES
     ]
 

@@ -101,6 +101,11 @@ class TritonImage:
         place = AccountRegion(partition=partition, region=self.region, account=self.account)
         return place.arn("ecr", "repository", self.repository)
 
+    @property
+    def registry(self) -> str:
+        """The host that Docker logs in to."""
+        return self.uri.partition("/")[0]
+
 
 def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
     """Allow pulling from the repositories of these images, and no other."""
@@ -242,6 +247,11 @@ class SingleModelData:
 
     key: str
 
+    @property
+    def archive(self) -> naming.ArchiveName | None:
+        """The archive's name; None where the key ends in a name of another form."""
+        return naming.ArchiveName.parse(self.key.rpartition("/")[2])
+
 
 class TritonModel(Construct):
     """Triton's container, with one archive or many.
@@ -320,7 +330,7 @@ class TritonModel(Construct):
     @property
     def archive(self) -> naming.ArchiveName | None:
         """The one archive that it serves; None of many, and of a name of another form."""
-        return naming.ArchiveName.parse(self.data_url.rpartition("/")[2])
+        return self.data.archive if isinstance(self.data, SingleModelData) else None
 
     @property
     def multi_model(self) -> bool:

@@ -14,7 +14,7 @@ from constructs_lib.model_build import EngineJobs
 from constructs_lib.permission import account_region, arn, parameter_arn, staging_bucket_name
 from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, iam_statements, naming
-from tritonstack.arns import bucket_arn
+from tritonstack.arns import bucket_arn, s3_url_arn
 from tritonstack.config import Environment
 from tritonstack.preparation.deployed_builds import DeployedBuilds
 
@@ -133,7 +133,7 @@ class VpcEndpoints(Construct):
                 )
             )
         if self._builds is not None and self._builds.weights:
-            weights = [bucket_arn(url.removeprefix("s3://"), partition=partition) for url in self._builds.weights]
+            weights = [s3_url_arn(url, partition=partition) for url in self._builds.weights]
             statements.append(self._own("Weights", ["s3:GetObject"], weights))
         return statements
 

@@ -82,7 +82,7 @@ class LoadTestStack(cdk.Stack):
             days=settings.log_days,
             artifacts=self._artifacts,
         )
-        self._job_names = f"{naming.load_test_job_prefix(environment.environment)}*"
+        self._job_prefix = naming.load_test_job_prefix(environment.environment)
         tested = environment.tested_endpoints
         self.project = self._project([each for each in tested if each.multi_model])
         self.machine = self._machine([each for each in tested if not each.multi_model])
@@ -201,8 +201,8 @@ class LoadTestStack(cdk.Stack):
         allow_group(
             policy,
             "recommender-endpoints",
-            test_names=self._job_names,
-            endpoint_logs=naming.endpoint_log_group(self._job_names),
+            test_names=f"{self._job_prefix}*",
+            endpoint_logs=naming.endpoint_log_group(f"{self._job_prefix}*"),
             role=role.role_arn,
         )
         if environment.joined_network is not None:
@@ -225,7 +225,7 @@ class LoadTestStack(cdk.Stack):
             variables={
                 "ARTIFACT_BUCKET": self._artifacts.bucket_name,
                 "JOB_ROLE": jobs.role_arn,
-                "NAMES": self._job_names.removesuffix("*"),
+                "NAMES": self._job_prefix,
             },
         )
         grant_group(
@@ -233,7 +233,7 @@ class LoadTestStack(cdk.Stack):
             "recommender-steps",
             artifacts=self._artifacts,
             prefixes=prefixes,
-            test_names=self._job_names,
+            test_names=f"{self._job_prefix}*",
             role=jobs.role_arn,
         )
         return function

@@ -153,10 +153,11 @@ class PipelineStack(cdk.Stack):
         uris = {e.image_uri(each.region) for each in environments for e in each.endpoints if e.image_build is not None}
         if not uris:
             return None
-        hosts = sorted({uri.partition("/")[0] for uri in uris})
+        images = [TritonImage.from_uri(uri) for uri in sorted(uris)]
+        hosts = sorted({image.registry for image in images})
         credentials = {"version": "1.0", "domainCredentials": {host: {"ecrRepository": True} for host in hosts}}
         command = f"mkdir -p $HOME/.cdk && echo '{json.dumps(credentials)}' > $HOME/.cdk/cdk-docker-creds.json"
-        repositories = sorted({TritonImage.from_uri(uri).repository_arn(partition=self.partition) for uri in uris})
+        repositories = sorted({image.repository_arn(partition=self.partition) for image in images})
         return pipelines.CodeBuildOptions(
             partial_build_spec=codebuild.BuildSpec.from_object({"phases": {"pre_build": {"commands": [command]}}}),
             role_policy=[

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tritonstack.arns import AccountRegion, bucket_arn, role_arn
+from tritonstack.arns import AccountRegion, Arn, bucket_arn, role_arn
 from tritonstack.iam_statements import Statement, groups, statements
 from tritonstack.paths import REPOSITORY
 
@@ -63,7 +63,12 @@ def test_a_statement_on_nothing_is_left_out() -> None:
 
 
 def test_a_wildcard_has_the_reason_of_its_resource() -> None:
-    verify = {"endpoints": [], "stacks": [], "staging": BUCKET, "s3": "s3.us-east-1.amazonaws.com"}
+    verify: dict[str, str | list[str] | None] = {
+        "endpoints": [],
+        "stacks": [],
+        "staging": BUCKET,
+        "s3": "s3.us-east-1.amazonaws.com",
+    }
     read = only("ReadManifests", "pipeline-verify", bucket=BUCKET, key=None, prefixes=[], **verify)
     assert {pattern.split("/")[1]: reason.split()[1] for pattern, reason in read.wildcards.items()} == {
         "manifests": "manifests",
@@ -77,4 +82,6 @@ def test_arns_have_the_signs_and_places_of_their_services() -> None:
     assert HERE.arn("ec2", "subnet", "a", account="1") == "arn:aws:ec2:us-east-1:1:subnet/a"
     assert HERE.expanded("states:execution:a:*") == "arn:aws:states:us-east-1:123456789012:execution:a:*"
     assert [HERE.expanded(each) for each in ("*", BUCKET)] == ["*", BUCKET]
+    assert Arn.parse(HERE.arn("states", "execution", "a:b")).resource == "execution:a:b"
+    assert str(Arn.parse(BUCKET)) == BUCKET
     assert role_arn("a", partition="aws-cn", account="1", path="/x/") == "arn:aws-cn:iam::1:role/x/a"

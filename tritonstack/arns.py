@@ -11,6 +11,26 @@ _SHORT = re.compile(r"(?P<service>[a-z0-9-]+):(?P<resource>.+)")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Arn:
+    """An ARN in its parts; those may be tokens of a template."""
+
+    partition: str  # ``aws``, ``aws-cn``
+    service: str
+    region: str  # empty where the service's ARNs have none
+    account: str  # empty likewise
+    resource: str  # type and name, as the service separates them
+
+    @classmethod
+    def parse(cls, text: str) -> Arn:
+        """The parts of an ARN. Raises ValueError where ``text`` has fewer."""
+        _, partition, service, region, account, resource = text.split(":", 5)
+        return cls(partition=partition, service=service, region=region, account=account, resource=resource)
+
+    def __str__(self) -> str:
+        return f"arn:{self.partition}:{self.service}:{self.region}:{self.account}:{self.resource}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class AccountRegion:
     """An account and region with resources; all three may be tokens of a template."""
 
@@ -29,12 +49,18 @@ class AccountRegion:
         return short if found is None else self._whole(found["service"], found["resource"], self.account)
 
     def _whole(self, service: str, resource: str, account: str) -> str:
-        return f"arn:{self.partition}:{service}:{self.region}:{account}:{resource}"
+        parts = Arn(partition=self.partition, service=service, region=self.region, account=account, resource=resource)
+        return str(parts)
 
 
 def bucket_arn(name: str, *, partition: str) -> str:
     """The ARN of a bucket, or with ``bucket/key`` of an object: neither region nor account is in it."""
-    return f"arn:{partition}:s3:::{name}"
+    return str(Arn(partition=partition, service="s3", region="", account="", resource=name))
+
+
+def s3_url_arn(url: str, *, partition: str) -> str:
+    """The ARN of the object at an ``s3://`` URL."""
+    return bucket_arn(url.removeprefix("s3://"), partition=partition)
 
 
 def role_arn(name: str, *, partition: str, account: str, path: str | None = None) -> str:
@@ -44,4 +70,4 @@ def role_arn(name: str, *, partition: str, account: str, path: str | None = None
 
 def iam_arn(resource: str, *, partition: str, account: str) -> str:
     """The ARN of a resource of IAM (``policy/name``, ``root``): no region is in it."""
-    return f"arn:{partition}:iam::{account}:{resource}"
+    return str(Arn(partition=partition, service="iam", region="", account=account, resource=resource))

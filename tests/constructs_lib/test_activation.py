@@ -54,6 +54,13 @@ def test_both_custom_resources_are_told_the_same_and_the_records_their_tags(temp
     assert records == {**archives, "Tags": '{"team": "platform"}'}
 
 
+def test_the_function_keeps_removed_records_where_its_role_may_write(template: dict[str, Any]) -> None:
+    given = properties(template, "Custom::ReleaseRecords")
+    release_set: Any = importlib.import_module("lambda.activation.release_set")
+    removed = release_set.Properties.of({name: str(value) for name, value in given.items()}).removed_path
+    assert removed == EndpointReference(environment="local", endpoint="digits").removed_records
+
+
 def test_the_release_set_travels_as_a_file_and_the_properties_say_where(folder: Path, template: dict[str, Any]) -> None:
     records = properties(template, "Custom::ReleaseRecords")
     asset = folder / f"asset.{records['ReleaseSetKey']}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from tritonstack.arns import Arn
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.price_file import project_prices
 from tritonstack.catalogue.prices import HostingPrice, hosting_price
@@ -226,7 +227,7 @@ def check_site(settings: Environment, *, stem: str) -> Iterator[Problem]:
             yield Problem(location=("tags", key), found=f"the key {key}", allowed=allowed)
     yield from _check_keys(settings.artifacts, region)
     for index, endpoint in enumerate(settings.endpoints):
-        if endpoint.role_arn is not None and (owner := endpoint.role_arn.split(":")[4]) != settings.account:
+        if endpoint.role_arn is not None and (owner := Arn.parse(endpoint.role_arn).account) != settings.account:
             yield Problem(
                 location=("endpoints", index, "role_arn"),
                 found=f"a role of account {owner}",
@@ -236,7 +237,7 @@ def check_site(settings: Environment, *, stem: str) -> Iterator[Problem]:
 
 def _check_keys(artifacts: ArtifactSettings, region: str) -> Iterator[Problem]:
     for field, key in (("key_arn", artifacts.key_arn), ("earlier_key", artifacts.earlier_key)):
-        key_region = region if key in (None, CREATED) else key.split(":")[3]
+        key_region = region if key in (None, CREATED) else Arn.parse(key).region
         if key_region != region:
             allowed = f"a key in the environment's region, {region}"
             yield Problem(location=("artifacts", field), found=f"a key in {key_region}", allowed=allowed)

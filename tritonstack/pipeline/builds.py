@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from tritonstack.arns import role_arn
+from tritonstack.arns import Arn, role_arn
 from tritonstack.config.pipeline import Pipeline
 
 Work = Literal["prepare", "verify", "measure"]
@@ -28,7 +28,7 @@ class PipelineNames:
         return cls(
             pipeline=settings.name,
             account=settings.account,
-            partition=settings.source.connection.split(":")[1],
+            partition=Arn.parse(settings.source.connection).partition,
             role_path=settings.role_path or "/",
         )
 

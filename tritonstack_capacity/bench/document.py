@@ -77,6 +77,11 @@ class ResultPart(DocumentPart):
     ended_by: str = Field(description="Why no more load followed.")
     failed: bool = Field(False, description="Whether it was cut short.")
 
+    @property
+    def model(self) -> str:
+        """The model's name without its endpoint."""
+        return self.name.rpartition("/")[2]
+
 
 class BenchDocument(DocumentPart):
     """What `tritonstack capacity bench` found."""

@@ -138,7 +138,7 @@ def _range(interval: IntervalPart | None) -> Range | None:
 
 def _model(result: ResultPart) -> str:
     """The model folder of a result: that of its overlay, where it is one."""
-    return result.name.rpartition("/")[2].removesuffix(f"-{result.configuration}")
+    return result.model.removesuffix(f"-{result.configuration}")
 
 
 def _latency_against_throughput(

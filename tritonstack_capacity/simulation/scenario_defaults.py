@@ -21,7 +21,6 @@ from tritonstack_capacity.sizing.measurements import listed_price
 if TYPE_CHECKING:
     from tritonstack.models.manifest import Manifest
     from tritonstack.naming import Platform
-    from tritonstack_capacity.bench.document import ResultPart
 
 
 # What the scenario has stands; other files fill in what it leaves out.
@@ -162,24 +161,19 @@ def _cold_seconds(filled: Filled, folder: Path, place: int, number: int) -> list
         filled.problems += error.problems
         return []
     name = str(group.get("measured_as") or group.get("name"))
-    results = [each for each in document.results if _name(each) == name and each.cold is not None]
+    results = [each for each in document.results if each.model == name and each.cold is not None]
     seconds = []
     for result in results:
         warm = min((point.all.mean_ms for point in result.points if point.all.mean_ms is not None), default=0.0)
         seconds += [max(0.0, cold - warm) / 1000 for cold in (result.cold.milliseconds if result.cold else [])]
     if seconds:
         return seconds
-    names = sorted({_name(each) for each in document.results if each.cold is not None and each.cold.milliseconds})
+    names = sorted({each.model for each in document.results if each.cold is not None and each.cold.milliseconds})
     location, found = ("models", place, "cold_results", number), f"{file}, without a cold start of {name}"
     allowed = f"results of `tritonstack capacity bench {name} --cold-starts 3`"
     advice = f"It has those of {', '.join(names)}: measured_as names one." if names else ""
     filled.findings.append(Problem(location=location, found=found, allowed=allowed, advice=advice))
     return []
-
-
-def _name(result: ResultPart) -> str:
-    """The model's name without its endpoint."""
-    return result.name.rpartition("/")[2]
 
 
 ROUTINGS: dict[str, Routing] = {"LEAST_OUTSTANDING_REQUESTS": "least_outstanding", "RANDOM": "random"}
