@@ -1,4 +1,4 @@
-"""Adapters and answers in a recipe: what fits together, and what is said of what does not."""
+"""Adapters and answers in a recipe: what fits together, and the messages where it does not."""
 
 from __future__ import annotations
 

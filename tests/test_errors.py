@@ -1,4 +1,4 @@
-"""What a command says when it cannot go on."""
+"""Messages and exit codes of commands that fail."""
 
 from __future__ import annotations
 

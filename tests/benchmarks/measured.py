@@ -12,7 +12,7 @@ from benchmarks.scenarios.table import Scenario
 def way(
     name: str, *, rates: Sequence[float] = (), loads: Sequence[float] = (), archive: int = 10**6, request: int = 1000
 ) -> Measured:
-    """A way with so many answers a second in each turn, and cold starts that take so many seconds to load."""
+    """A way with so many responses a second in each turn, and cold starts with so many seconds of load."""
     return Measured(
         way=name,
         archive_bytes=archive,

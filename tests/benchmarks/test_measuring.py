@@ -12,7 +12,7 @@ from tritonstack.errors import WorkFailedError
 
 
 class Server:
-    """Answers one call after another, each in so many seconds.
+    """Responds to one request after another, each in so many seconds.
 
     ``came``: when each came. ``beside``: for each of those that came in the turn's second, how many were there when it
     was answered.

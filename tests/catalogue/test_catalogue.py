@@ -1,4 +1,4 @@
-"""What the catalogue answers."""
+"""Facts of the catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which options trtexec of each TensorRT knows, and which TensorRT a Triton release may have."""
+"""Which options trtexec of each TensorRT has, and which TensorRT a Triton release may have."""
 
 from __future__ import annotations
 

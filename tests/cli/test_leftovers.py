@@ -1,4 +1,4 @@
-"""``tritonstack leftovers``: what it lists, what it asks, what it deletes, and what it refuses."""
+"""``tritonstack leftovers``: what it lists, confirms, deletes and refuses."""
 
 from __future__ import annotations
 

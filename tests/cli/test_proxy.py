@@ -43,7 +43,7 @@ def problem_of(result: Result) -> Any:
 
 
 def served(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[Result, int]:
-    """The command until SIGINT, which it is sent once it has answered; and the status of its answer."""
+    """The command until SIGINT, which it is sent once it has responded; and the status of its response."""
     answers = []
     announce = proxy._announce
 

@@ -32,7 +32,7 @@ TENSOR = {"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [1.0, 2.0]}
 
 
 def sampled(model: str, digest: str) -> Manifest:
-    """A manifest whose sample is answered by twice its input."""
+    """A manifest whose sample has twice its input as response."""
     entry = TensorEntry(name="x", datatype="FP32", shape=(1, 2))
     made = manifest(model, digest, b"archive")
     sample = SampleEntry(
@@ -142,7 +142,7 @@ class World(FakeAws):
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """The command talks to a made-up world."""
+    """The account that the command finds."""
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "120")
     (tmp_path / "environments").mkdir()

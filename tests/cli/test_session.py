@@ -1,4 +1,4 @@
-"""Which AWS ``publish`` and ``prune`` talk to, and what they say about settings that lead nowhere or elsewhere."""
+"""Which AWS ``publish`` and ``prune`` use, and their messages about wrong settings."""
 
 from __future__ import annotations
 

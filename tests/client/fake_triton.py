@@ -32,7 +32,7 @@ Array = npt.NDArray[Any]
 
 
 class RefusedError(Exception):
-    """What the front end answers 400 to."""
+    """A request that the front end responds to with 400."""
 
 
 def read_request(content: bytes, content_type: str) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -65,7 +65,7 @@ def read_request(content: bytes, content_type: str) -> tuple[dict[str, Any], dic
 
 
 def write_answer(request: Mapping[str, Any], arrays: Mapping[str, Array], *, model: str) -> tuple[bytes, str]:
-    """The answer to ``request`` in the format that it asks for: body and content type."""
+    """The response to ``request`` in the requested format: body and content type."""
     everything = bool(request.get("parameters", {}).get("binary_data_output"))
     wanted = {o["name"]: o.get("parameters", {}).get("binary_data", False) for o in request.get("outputs", [])}
     names = list(wanted) or list(arrays)

@@ -1,4 +1,4 @@
-"""What the client talks to: an account, a clock, and an InvokeEndpoint over real HTTP."""
+"""An account, a clock, and an InvokeEndpoint over real HTTP for a client."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def error_reply(code: str, status: int, **members: Any) -> Reply:
 
 
 def echo(request: Request) -> Reply:
-    """A model that gives its inputs back as outputs."""
+    """A model that returns its inputs as outputs."""
     described, arrays = read_request(request.content, request.content_type)
     content, content_type = write_answer(described, arrays, model=request.target_model or "single")
     variant = request.variant or "g4dn-xlarge"
@@ -101,7 +101,7 @@ class FakeEndpoint:
         self.reply = lambda _: reply
 
     def replies(self, *replies: Reply | Callable[[Request], Reply]) -> None:
-        """Answer so, one after the other, then echo."""
+        """Respond so, one after the other, then echo."""
         left = list(replies)
 
         def next_reply(request: Request) -> Reply:

@@ -39,7 +39,7 @@ class Caller:
     denied: list[str] = field(default_factory=list)
 
     def guard(self, session: boto3.Session) -> boto3.Session:
-        """Let every client that the session makes from now on send only what is allowed."""
+        """Allow the clients that the session makes from now on only the requests of the statements."""
         session.events.register("before-parameter-build", self._check)
         return session
 

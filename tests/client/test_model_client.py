@@ -42,7 +42,7 @@ NOT_READY = error_reply("ModelNotReadyException", 429)
 
 
 class Bench:
-    """A client with everything it talks to."""
+    """A client with its account, endpoint and clock."""
 
     def __init__(self, endpoint: FakeEndpoint, *, mode: str = "multi-model") -> None:
         self.endpoint = endpoint

@@ -61,7 +61,7 @@ class GuardedAws:
             boto3.Session(aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1")
         )
         url = self.aws.urls.get(service_name)
-        client: Any = session.client(service_name, endpoint_url=url, config=config)  # type: ignore[call-overload]
+        client: Any = session.client(service_name, endpoint_url=url, config=config)
         return client if url else self.aws.respond_to(client, service_name)
 
     def models(self) -> ModelClient:

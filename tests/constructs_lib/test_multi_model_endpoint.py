@@ -35,7 +35,7 @@ class Own:
         return MultiModelEndpoint(self.stack, "Models", **wanted)
 
     def notes(self, endpoint: MultiModelEndpoint, kind: str) -> str:
-        """What the construct says to who synthesises."""
+        """The construct's messages of synthesis."""
         said = [entry for construct in endpoint.node.find_all() for entry in construct.node.metadata]
         return "\n".join(str(entry.data) for entry in said if entry.type == f"aws:cdk:{kind}")
 

@@ -62,7 +62,7 @@ def test_the_execution_timeout_is_larger_than_all_waits_and_leaves_instances_tim
 
 
 def reading(made: dict[str, Any]) -> list[dict[str, Any]]:
-    """The statements that let somebody read alarms."""
+    """The statements that allow reading alarms."""
     return [
         statement
         for policy in of_type(made, "AWS::IAM::Policy").values()

@@ -138,7 +138,7 @@ def test_scaled_counts_survive_a_deployment(template: dict[str, Any]) -> None:
 
 
 def wanted(template: dict[str, Any]) -> dict[str, Any]:
-    """What the function is told."""
+    """The properties of the function's custom resources."""
     found: dict[str, Any] = json.loads(custom(template, "Before")[1]["Properties"]["Scaling"])
     return found
 

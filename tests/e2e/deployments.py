@@ -99,7 +99,7 @@ def aws_fails(aws: LocalAws, *faults: dict[str, Any]) -> Iterator[None]:
 
 
 def faults_left(aws: LocalAws) -> int:
-    """How many requests would still be answered with a fault."""
+    """How many further requests would get a fault."""
     return sum(fault["times"] for fault in aws.own_route("faults")["faults"])
 
 

@@ -61,7 +61,7 @@ def serving(aws: LocalAws, engines: EngineProject) -> Iterator[Before]:
 
 
 def same_answer(aws: LocalAws, *, endpoint: str, archive: ArchiveName, request: bytes) -> Callable[[], None]:
-    """A call that demands of an archive the answer that it gives now."""
+    """A request whose response must be the one that an archive has now."""
     client = aws.client("sagemaker-runtime")
 
     def answer() -> list[float]:

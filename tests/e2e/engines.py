@@ -91,7 +91,7 @@ class EngineProject:
         return list(jobs["ProcessingJobSummaries"])
 
     def keys(self, prefix: str) -> set[str]:
-        """What lies in the bucket below a prefix."""
+        """The keys in the bucket below a prefix."""
         pages = self.aws.client("s3").get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         return {row["Key"] for page in pages for row in page.get("Contents", [])}
 

@@ -40,7 +40,7 @@ class CheckedProject:
         return target_model(self.aws, endpoint="checked", model=self.model, environment=self.name)
 
     def answer(self, value: float, *, target: str | None = None) -> float:
-        """What an archive answers, the recorded one unless another is named."""
+        """An archive's response, the recorded one unless another is named."""
         return invoke(
             self.aws.client("sagemaker-runtime"),
             endpoint="checked",

@@ -80,7 +80,7 @@ class Responding:
         responses_left: until the caller's credentials expire; None: they do not.
     """
 
-    responses: dict[str, Response] = field(default_factory=dict)
+    responses: Mapping[str, Response] = field(default_factory=dict)
     refused: dict[str, str | Exception] = field(default_factory=dict)
     urls: dict[str, str] = field(default_factory=dict)
     region: str = "us-east-1"
@@ -92,7 +92,7 @@ class Responding:
     def client(self, service_name: str, *, config: Any = None) -> Any:
         """A boto3 client of a service."""
         region = getattr(config, "region_name", None) or self.region
-        client = boto3.client(  # type: ignore[call-overload]
+        client = boto3.client(
             service_name,
             region_name=region,
             endpoint_url=self.urls.get(service_name),

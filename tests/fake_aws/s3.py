@@ -135,7 +135,7 @@ class S3(Responding):
 
     def _CopyObject(self, Bucket: str, Key: str, CopySource: str | dict[str, str], **_: Any) -> dict[str, Any]:
         text = CopySource if isinstance(CopySource, str) else f"{CopySource['Bucket']}/{CopySource['Key']}"
-        bucket, _, key = unquote(text).partition("/")
+        bucket, key = unquote(text).split("/", 1)
         self._write(Bucket, Key, self._found(bucket, key), conditional=False, metadata=self.metadata.get(key, {}))
         return {"CopyObjectResult": {"ETag": '"whole"'}}
 

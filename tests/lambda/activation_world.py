@@ -38,12 +38,14 @@ class FakeRecords(fake_aws.FakeAws):
     stack: Any = field(default_factory=lambda: stack_events.StackEvents(STACK))
     puts_left: int | None = None
 
-    def _PutParameter(self, **given: Any) -> dict[str, Any]:
+    def _PutParameter(
+        self, Name: str, Value: str, Type: str, Overwrite: bool = False, Description: str | None = None, **_: Any
+    ) -> dict[str, Any]:
         if self.puts_left is not None:
             if self.puts_left == 0:
                 raise fake_aws.AwsError("InternalServerError")
             self.puts_left -= 1
-        return super()._PutParameter(**given)
+        return super()._PutParameter(Name, Value, Type, Overwrite, Description)
 
     def _DescribeStackEvents(self, **given: str) -> dict[str, Any]:
         self.stack.becomes(self.status)
@@ -112,7 +114,7 @@ class World:
             self._forward.append(event["ResourceProperties"])
 
     def deliver(self, event: Mapping[str, Any]) -> dict[str, str]:
-        """Lambda delivers an event, for the first time or again. CloudFormation hears no response to a late one."""
+        """Lambda delivers an event, for the first time or again. A late one has no response."""
         try:
             done: dict[str, str] = deployment.activate(event, self.clients)
         except operation.SupersededError:
@@ -135,7 +137,7 @@ class World:
         return self.send("Update", self.properties(new), self.properties(old))
 
     def undo(self, failed: Mapping[str, str], previous: Mapping[str, str]) -> dict[str, str]:
-        """CloudFormation rolls an update back: an Update with the sets exchanged, which only the status tells."""
+        """CloudFormation rolls an update back: an Update with the sets exchanged, to be told by the status alone."""
         self.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
         done = self.send("Update", self.properties(previous), self.properties(failed))
         self.aws.status = "UPDATE_IN_PROGRESS"

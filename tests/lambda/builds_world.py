@@ -1,4 +1,4 @@
-"""An account with a builds stack: CodeBuild, engine jobs, and the two places that listen for an outcome."""
+"""An account with a builds stack: CodeBuild, engine jobs, and the URLs of the wait handle and of the response."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FakeBuilds(fake_aws.FakeAws):
     """As FakeAws, with builds.
 
     Attributes:
-        builds: id → what CodeBuild tells of a build.
+        builds: id → a build as BatchGetBuilds describes it.
         started: idempotency token → id of the build that it started.
         log: the lines of every build's log.
         stack_status: of every stack.
@@ -52,7 +52,7 @@ class FakeBuilds(fake_aws.FakeAws):
     minutes: int = 0
 
     def end(self, identity: str, status: str, *, phases: list[dict[str, Any]] | None = None) -> None:
-        """Let a build end."""
+        """End a build."""
         self.builds[identity] |= {"buildStatus": status, "phases": phases or []}
 
     def _StartBuild(
@@ -112,7 +112,7 @@ class FakeEngines(FakeBuilds):
     """As FakeBuilds, with the engine project's builds and processing jobs.
 
     Attributes:
-        jobs: name → what SageMaker tells of a processing job.
+        jobs: name → status, begin and variables of a processing job.
         stopped: what was stopped, in order.
         ends: jobs that end of themselves when they are asked to stop.
         unstoppable: jobs and builds that the services refuse to stop.
@@ -124,18 +124,18 @@ class FakeEngines(FakeBuilds):
     unstoppable: set[str] = field(default_factory=set)
 
     def begin(self, identity: str, *, minutes: int = 0) -> None:
-        """Let a build begin."""
+        """Begin a build."""
         build = {"id": identity, "buildStatus": "IN_PROGRESS", "startTime": BEGAN + timedelta(minutes=minutes)}
         self.builds[identity] = {**build, "environment": {"environmentVariables": []}}
 
     def begin_engine_build(self, identity: str, *, of: str | None, minutes: int, status: str = "IN_PROGRESS") -> None:
-        """Let an engine's build begin."""
+        """Begin an engine's build."""
         self.begin(identity, minutes=minutes)
         variables = [] if of is None else [{"name": STARTED_BY, "value": of}]
         self.builds[identity] |= {"buildStatus": status, "environment": {"environmentVariables": variables}}
 
     def begin_job(self, name: str, *, of: str | None, minutes: int = 5, status: str = "InProgress") -> None:
-        """Let a processing job begin."""
+        """Begin a processing job."""
         variables = {} if of is None else {STARTED_BY: of}
         began = BEGAN + timedelta(minutes=minutes)
         self.jobs[name] = {"status": status, "began": began, "variables": variables}
@@ -183,7 +183,7 @@ class FakeEngines(FakeBuilds):
 
 @dataclass
 class Listener:
-    """Presigned URLs: what was put to each, and with which status they answer.
+    """Presigned URLs: what was put to each, and the status of the responses.
 
     Attributes:
         url: of the server.

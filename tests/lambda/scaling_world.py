@@ -224,7 +224,7 @@ def variant_of(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Template:
-    """What a template says of a scaled endpoint."""
+    """A template's scaled endpoint."""
 
     variant: str = "a"  # several are joined by +, and have the same scaling
     targets: tuple[int, ...] = (60,)
@@ -289,7 +289,7 @@ class Template:
 
 @dataclass(frozen=True, kw_only=True)
 class Books:
-    """What CloudFormation knows: the template in force, the config's variants and counts, and physical ids."""
+    """CloudFormation's record of a stack: the template in force, the config's variants and counts, physical ids."""
 
     template: Template
     config: tuple[Any, ...]
@@ -495,7 +495,7 @@ class _Update:
             self.aws.deregister(variant)
 
     def _policies(self) -> dict[tuple[int, str], tuple[str, str]]:
-        """Logical id → (variant, ARN). CloudFormation knows policies by their ARNs alone."""
+        """Logical id → (variant, ARN). CloudFormation's physical ids of policies are their ARNs."""
         known = dict(self.books.policies) if self.books else {}
         wanted = self.new.policies
         made = {}

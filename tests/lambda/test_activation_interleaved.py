@@ -243,7 +243,7 @@ class Stack:
                 self.world.aws.put_by_hand(worlds.RECORDS + model, digest)
 
     def finish(self) -> None:
-        """Let CloudFormation and all runs come to their ends."""
+        """Finish the deployment and all runs."""
         for what in ("respond", "undo", "respond", "succeed"):
             self.step(what)
         for run in self.runs:

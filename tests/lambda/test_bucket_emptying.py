@@ -97,7 +97,7 @@ def test_a_bucket_that_may_not_be_deleted_fails_the_deletion(aws: Any, monkeypat
 
 
 def outcomes(aws: Any, request: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What CloudFormation is told of one event."""
+    """The response to one event."""
     client = aws.client("s3")
     event = {"RequestType": request, "ResourceProperties": {"Bucket": "archives"}, **calling.IDS}
     with monkeypatch.context() as patch:

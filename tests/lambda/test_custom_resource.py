@@ -1,4 +1,4 @@
-"""What CloudFormation hears of an event, whatever happens to the function."""
+"""The response to an event, whatever happens to the function."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_published_weights_are_read_from_a_folder_laid_out_like_the_hub(
 
 @dataclass(frozen=True)
 class _Input:
-    """What a client knows of an input."""
+    """An input's description for a client."""
 
     tensor: Tensor
     datatype: str

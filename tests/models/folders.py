@@ -83,12 +83,12 @@ class _Environment:
 
 
 def make_endpoint(name: str, models: tuple[str, ...], platform: Platform = T4) -> EndpointSettings:
-    """What archives need to know of an endpoint."""
+    """An endpoint with what archives depend on."""
     return cast("EndpointSettings", _StandInEndpoint(name, models, platform))
 
 
 def make_environment(*endpoints: EndpointSettings, on_deploy: bool | None = None) -> Environment:
-    """What archives need to know of an environment, ``dev``."""
+    """An environment ``dev`` with what archives depend on."""
     return cast("Environment", _Environment("dev", endpoints, _Builds(on_deploy=on_deploy)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.outputs.page import PAGE, blocks
 from tests.outputs.test_contract import COMMITTED
-from tests.outputs.world import ACCOUNT, REGION, SystemsManager, settings, whole
+from tests.outputs.world import ACCOUNT, REGION, account_with, settings, whole
 from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
 from tritonstack.outputs.reading import read_outputs
 
@@ -46,11 +46,11 @@ def allowed(policy: list[dict[str, Any]], path: str) -> bool:
 
 def test_the_permissions_are_those_that_the_command_needs_and_no_more() -> None:
     policy = json.loads(block("json").replace("tritonstack/local/", "tritonstack/dev/"))["Statement"]
-    systems = SystemsManager(whole())
+    systems = account_with(whole())
     read_outputs(systems, settings())
-    assert [path for path in systems.asked if not allowed(policy, path)] == []
+    assert [path for path in systems.parameter_reads if not allowed(policy, path)] == []
     named = {resource.partition("parameter")[2] for each in policy for resource in each["Resource"]}
-    assert named == set(systems.asked), "more is allowed than is asked for"
+    assert named == set(systems.parameter_reads), "more is allowed than is asked for"
 
 
 def test_the_page_names_the_version_that_the_code_has() -> None:

@@ -15,11 +15,11 @@ from tests.outputs.world import (
     DIGEST,
     ENDPOINT,
     PATH,
-    SystemsManager,
+    account_with,
+    outputs_document,
     serving,
     settings,
     smallest,
-    told,
     whole,
 )
 from tritonstack.errors import InputError, WorkFailedError
@@ -39,14 +39,14 @@ NETWORK = {
 def refused(parameters: dict[str, Any], *, denied: tuple[str, ...] = (), **changes: Any) -> str:
     """The message where the input is wrong."""
     with pytest.raises(InputError) as raised:
-        read_outputs(SystemsManager(parameters, denied), settings(**changes))
+        read_outputs(account_with(parameters, denied=denied), settings(**changes))
     return str(raised.value)
 
 
 def test_nothing_is_read_but_outputs_and_the_records_of_what_serves() -> None:
-    systems = SystemsManager({**whole(), "/tritonstack/dev/other/model": DIGEST})
+    systems = account_with({**whole(), "/tritonstack/dev/other/model": DIGEST})
     read_outputs(systems, settings())
-    assert systems.asked == ["/tritonstack/dev/_outputs", "/tritonstack/dev/digits"]
+    assert systems.parameter_reads == ["/tritonstack/dev/_outputs", "/tritonstack/dev/digits"]
 
 
 def test_nothing_deployed_is_one_problem_that_says_how_to_deploy() -> None:
@@ -71,9 +71,9 @@ OLDER = "older version: cdk deploy 'dev/artifacts'"
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (told("artifacts", contract=0), OLDER),
+        (outputs_document("artifacts", contract=0), OLDER),
         ({"contract": 0, "kind": "artifacts", "bucket_name": "archives"}, OLDER),
-        (told("artifacts", contract=2), "newer"),
+        (outputs_document("artifacts", contract=2), "newer"),
     ],
     ids=["older", "older, with other fields", "newer"],
 )
@@ -85,7 +85,7 @@ def test_another_contract_is_refused_with_what_to_do(value: dict[str, Any], word
 
 
 def test_fields_of_a_later_minor_version_are_passed_over() -> None:
-    later = told("artifacts", minor=7, colour="green")
+    later = outputs_document("artifacts", minor=7, colour="green")
     assert document({**smallest(), f"{PATH}artifacts": later}).artifacts["bucket"] == "archives"
 
 
@@ -93,8 +93,8 @@ def test_fields_of_a_later_minor_version_are_passed_over() -> None:
     ("value", "words"),
     [
         ("not JSON", "Invalid JSON"),
-        (json.dumps(told("artifacts", bucket=7)), "bucket"),
-        (json.dumps({**told("artifacts"), "kind": "colour"}), "colour"),
+        (json.dumps(outputs_document("artifacts", bucket=7)), "bucket"),
+        (json.dumps({**outputs_document("artifacts"), "kind": "colour"}), "colour"),
         ('{"contract": 1}', "kind"),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_damaged_parameter_is_named_with_what_is_wrong_in_it(value: str, words
 
 
 def test_parameters_of_another_environment_account_or_region_are_refused() -> None:
-    other = told("artifacts", environment="prod", account="210987654321", region="eu-west-1")
+    other = outputs_document("artifacts", environment="prod", account="210987654321", region="eu-west-1")
     message = refused({**smallest(), f"{PATH}artifacts": other})
     for words in ("'prod'", "'210987654321'", "'eu-west-1'", "environments/dev.yaml"):
         assert words in message
@@ -115,15 +115,15 @@ def test_parameters_of_another_environment_account_or_region_are_refused() -> No
 
 def test_the_records_that_another_environments_parameter_names_are_not_read() -> None:
     other = serving("digits", environment="prod", release_records="/tritonstack/prod/digits/")
-    systems = SystemsManager({**smallest(), f"{PATH}serving-digits": other})
+    systems = account_with({**smallest(), f"{PATH}serving-digits": other})
     with pytest.raises(InputError, match="'prod'"):
         read_outputs(systems, settings())
-    assert systems.asked == ["/tritonstack/dev/_outputs"]
+    assert systems.parameter_reads == ["/tritonstack/dev/_outputs"]
 
 
 def test_a_path_that_may_not_be_read_is_failed_work_and_names_the_permission() -> None:
     with pytest.raises(WorkFailedError, match=r"/tritonstack/dev/_outputs.*AccessDenied.*GetParametersByPath"):
-        read_outputs(SystemsManager(smallest(), denied=("/tritonstack/dev/_outputs",)), settings())
+        read_outputs(account_with(smallest(), denied=("/tritonstack/dev/_outputs",)), settings())
 
 
 def test_a_record_that_holds_no_digest_is_refused() -> None:
@@ -142,7 +142,7 @@ PARAMETER_SCHEMA = json.loads(SCHEMA_FOLDER.joinpath("outputs-parameter.schema.j
 
 
 def document(parameters: dict[str, Any]) -> OutputsDocument:
-    return read_outputs(SystemsManager(parameters), settings())
+    return read_outputs(account_with(parameters), settings())
 
 
 def test_everything_that_the_stacks_tell_is_in_the_document() -> None:
@@ -161,7 +161,7 @@ def test_everything_that_the_stacks_tell_is_in_the_document() -> None:
 
 def watched(*absent: str) -> dict[str, Any]:
     """Everything, but without these fields of the observability stack."""
-    return {**whole(), f"{PATH}observability": told("observability", **dict.fromkeys(absent))}
+    return {**whole(), f"{PATH}observability": outputs_document("observability", **dict.fromkeys(absent))}
 
 
 WITHOUT_ALARMS = watched("alarm_topic_arn", "composite_alarms", "endpoint_alarms", "build_alarms")
@@ -199,7 +199,7 @@ def test_what_is_not_there_is_null_with_a_reason_and_never_left_out(
 @pytest.mark.parametrize("kind", ["artifacts", "network", "builds", "serving", "observability"])
 def test_the_schema_of_parameters_takes_what_a_stack_tells_and_misses_what_it_does_not(kind: str) -> None:
     validator = jsonschema.Draft202012Validator(PARAMETER_SCHEMA)
-    value = serving("digits") if kind == "serving" else told(kind)
+    value = serving("digits") if kind == "serving" else outputs_document(kind)
     validator.validate({**value, "colour": "of a later minor version"})
     for field in value:
         assert not validator.is_valid({name: each for name, each in value.items() if name != field}), field

@@ -1,14 +1,13 @@
-"""An environment's parameters as its stacks would have written them, and a Systems Manager that answers with them."""
+"""An environment's parameters as its stacks would have written them, and an account that has them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from botocore.exceptions import ClientError
-
+from tests.fake_aws import AwsError, FakeAws
 from tritonstack.config import Environment
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -30,15 +29,15 @@ def settings(**changes: Any) -> Environment:
     return Environment.model_validate({**given, **changes})
 
 
-def told(kind: str, **fields: Any) -> dict[str, Any]:
-    """What a stack of ``dev`` tells."""
+def outputs_document(kind: str, **fields: Any) -> dict[str, Any]:
+    """The outputs document of a stack of ``dev``."""
     head = {"contract": 1, "minor": 0, "kind": kind, "environment": "dev", "account": ACCOUNT, "region": REGION}
     return {**head, "stack": f"dev-{kind}", **_FIELDS[kind], **fields}
 
 
 def serving(endpoint: str, **changes: Any) -> dict[str, Any]:
-    """What the stack of an endpoint of that name tells."""
-    return told(
+    """The outputs document of the stack of an endpoint of that name."""
+    return outputs_document(
         "serving",
         **{
             "stack": f"dev-serving-{endpoint}",
@@ -89,7 +88,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
 def smallest() -> dict[str, Any]:
     """Parameters of an environment with one endpoint and nothing that it can do without."""
     return {
-        f"{PATH}artifacts": told("artifacts"),
+        f"{PATH}artifacts": outputs_document("artifacts"),
         f"{PATH}serving-digits": serving("digits"),
         "/tritonstack/dev/digits/double": DIGEST,
     }
@@ -99,41 +98,30 @@ def whole() -> dict[str, Any]:
     """Parameters of an environment with every stack."""
     return {
         **smallest(),
-        **{f"{PATH}{kind}": told(kind) for kind in ("network", "builds", "observability")},
+        **{f"{PATH}{kind}": outputs_document(kind) for kind in ("network", "builds", "observability")},
         f"{PATH}serving-digits": serving("digits", builds_on_deploy=True),
     }
 
 
 @dataclass
-class SystemsManager:
-    """A stand-in of SSM, for what is read from it.
+class StackParameters(FakeAws):
+    """An account with parameters.
 
     Attributes:
-        parameters: name → value; what is no string is told as JSON.
-        denied: paths that may not be listed.
-        asked: every path that was listed.
+        denied_paths: paths that may not be listed.
     """
 
-    parameters: Mapping[str, Any]
-    denied: tuple[str, ...] = ()
-    asked: list[str] = field(default_factory=list)
+    denied_paths: tuple[str, ...] = ()
 
-    def client(self, service_name: str, *, config: Any = None) -> SystemsManager:
-        """Itself, as a session's client."""
-        assert service_name == "ssm"
-        return self
+    def _GetParametersByPath(
+        self, Path: str, Recursive: bool = False, NextToken: str = "0", **_: Any
+    ) -> dict[str, Any]:
+        if Path in self.denied_paths:
+            raise AwsError("AccessDeniedException", f"not authorized to perform it on parameter{Path}")
+        return super()._GetParametersByPath(Path, Recursive, NextToken)
 
-    def get_paginator(self, operation: str) -> SystemsManager:
-        """Itself, as a paginator."""
-        assert operation == "get_parameters_by_path"
-        return self
 
-    def paginate(self, *, Path: str) -> Iterator[dict[str, Any]]:  # noqa: N803 (SSM's own name)
-        """Pages of one parameter each, right under the path, as without ``Recursive``."""
-        self.asked.append(Path)
-        if Path in self.denied:
-            message = f"not authorized to perform it on parameter{Path}"
-            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": message}}, "GetParametersByPath")
-        for name, value in self.parameters.items():
-            if name.rpartition("/")[0] == Path.rstrip("/"):
-                yield {"Parameters": [{"Name": name, "Value": value if isinstance(value, str) else json.dumps(value)}]}
+def account_with(parameters: Mapping[str, Any], *, denied: tuple[str, ...] = ()) -> StackParameters:
+    """An account with parameters by name; what is no string is written as JSON."""
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in parameters.items()}
+    return StackParameters(parameters=texts, denied_paths=denied)

@@ -56,7 +56,7 @@ class Role:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What is asked."""
+    """Roles, policies and requests."""
 
     roles: Mapping[str, Role]
     bucket_policy: tuple[Statement, ...]  # of the archives' bucket

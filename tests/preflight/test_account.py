@@ -64,7 +64,7 @@ BUCKET = f"cdk-{QUALIFIER}-assets-{ACCOUNT}-us-east-1"
 
 
 def another_accounts(request: dict[str, Any]) -> Any:
-    """A bucket that lets anybody in, and is not of the expected owner."""
+    """A bucket that is open to all, and not of the expected owner."""
     return AwsError("403") if "ExpectedBucketOwner" in request else {}
 
 

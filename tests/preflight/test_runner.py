@@ -16,7 +16,7 @@ from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
 
 
 def caller(account: str = ACCOUNT) -> dict[str, Response]:
-    """An account that says whose the credentials are."""
+    """STS of an account."""
     return {"sts.GetCallerIdentity": {"Account": account, "Arn": f"arn:aws:iam::{account}:user/me", "UserId": "u"}}
 
 

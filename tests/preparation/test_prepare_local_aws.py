@@ -35,7 +35,7 @@ def faults(emulator: Emulator) -> Iterator[Faults]:
 
 
 class Faults:
-    """Asks the local AWS for faults."""
+    """The faults' route of the local AWS."""
 
     def __init__(self, emulator: Emulator) -> None:
         self._port = emulator.port
@@ -51,7 +51,7 @@ class Faults:
             connection.close()
 
     def lose(self, method: str, path: str, *, times: int) -> None:
-        """S3 answers these requests with 503."""
+        """S3 responds to these requests with 503."""
         self.send("POST", {"method": method, "path": path, "status": 503, "times": times, "delay_seconds": 0.0})
 
 

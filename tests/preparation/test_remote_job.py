@@ -22,7 +22,7 @@ def staged(aws: FakeAws) -> StagedJob:
 
 
 def nothing(_text: str = "") -> None:
-    """Says nothing."""
+    """Report nothing."""
 
 
 def test_a_folder_is_sent_with_its_subfolders_and_large_files_in_parts(

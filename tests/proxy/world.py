@@ -78,7 +78,7 @@ class ProxyAccount(FakeAws):
 
 @dataclass
 class World:
-    """What a proxy of environment ``dev`` talks to, and the proxy's own address."""
+    """Account, endpoint and clock of a proxy of environment ``dev``, and the proxy's address."""
 
     endpoint: FakeEndpoint
     aws: ProxyAccount = field(init=False)
@@ -111,7 +111,7 @@ class World:
 
 @contextmanager
 def listening(proxy: Proxy, *, limit: int = MAX_PAYLOAD_BYTES) -> Iterator[int]:
-    """Serve a proxy from a thread of its own while the block runs; gives the port."""
+    """Serve a proxy from a thread of its own while the block runs; yields the port."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

@@ -69,7 +69,7 @@ class Deployment:
             )
 
     def archives(self, *, endpoint: str = "digits", platform: str = T4) -> set[str]:
-        """What lies under an endpoint's platform."""
+        """The archives under an endpoint's platform."""
         prefix = f"endpoints/{endpoint}/{platform}/"
         found = self.aws.client("s3").list_objects_v2(Bucket=self.bucket, Prefix=prefix).get("Contents", [])
         return {row["Key"].removeprefix(prefix) for row in found}

@@ -1,4 +1,4 @@
-"""Commits of inputs, told by real git repositories."""
+"""Commits of inputs, from real git repositories."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_a_load_test_s_build_and_its_jobs_join_the_network() -> None:
 
 
 def ranges(made: EnvironmentStage) -> set[str]:
-    """What the containers' group lets out to by address."""
+    """Address ranges that the containers' group has egress to."""
     [group] = [
         each["Properties"]
         for each in of_type(network_template(made), "AWS::EC2::SecurityGroup").values()

@@ -1,4 +1,4 @@
-"""What each published system answered to its sample, how fast and on what: the table at the end of ``make systems``.
+"""Each published system's response to its sample, how fast and on what: the table at the end of ``make systems``.
 
 A sample's answer is made by the export, in the framework that the model comes from.
 """

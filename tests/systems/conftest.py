@@ -139,7 +139,7 @@ def systems_aws(systems: Project) -> Iterator[LocalAws]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the row of every archive that answered."""
+    """Print the row of every archive that responded."""
     reports = terminalreporter.stats.get("passed", [])
     rows = [value for report in reports for name, value in report.user_properties if name == PROPERTY]
     if rows:

@@ -37,7 +37,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @dataclass
 class PriceList:
-    """What AWS answers to GetProducts: documents by region, in pages; or a refusal for one region."""
+    """Responses of GetProducts: documents by region, in pages; or a refusal for one region."""
 
     documents: dict[str, list[str]]
     page: int = 100

@@ -28,7 +28,7 @@ def responding(content: bytes, *, status: int = 200, headers: dict[str, str] = J
         do_GET = do_POST = answer  # noqa: N815  (names that http.server looks for)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (its name in the base class)
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -44,7 +44,7 @@ def request(**changes: Any) -> Request:
 
 
 def row(**changes: Any) -> Row:
-    """One answered model."""
+    """One model with a response."""
     asked = request(**{name: changes.pop(name) for name in ("endpoint", "model", "file") if name in changes})
     given: dict[str, Any] = {
         "request": asked,

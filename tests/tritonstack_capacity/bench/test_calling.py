@@ -20,7 +20,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def signed(target_model: str | None) -> ReadyRequest:
-    """A request to an address where nobody listens."""
+    """A request to an address without a listener."""
     runtime = boto3.client(
         "sagemaker-runtime",
         region_name="eu-west-1",

@@ -113,8 +113,8 @@ EXPIRED = AwsError("ExpiredToken", "it is expired")
 class InterruptedStart(Cloud):
     """CodeBuild starts the build, and Ctrl-C comes before its response."""
 
-    def _StartBuild(self, **request: Any) -> dict[str, Any]:
-        response = super()._StartBuild(**request)
+    def _StartBuild(self, projectName: str, idempotencyToken: str, **_: Any) -> dict[str, Any]:
+        response = super()._StartBuild(projectName, idempotencyToken)
         if len(self.tokens) == 1:
             signal.raise_signal(signal.SIGTERM)
         return response
@@ -249,9 +249,11 @@ def test_the_build_runs_bench_by_its_settings_uploads_each_result_and_exits_with
     class Releasing(FakeAws):
         """Lets the bench go on once its first results are there."""
 
-        def _PutObject(self, **request: Any) -> dict[str, Any]:
-            response = super()._PutObject(**request)
-            seen.append(self.artifacts[request["Key"]])
+        def _PutObject(
+            self, Bucket: str, Key: str, Body: Any = b"", IfNoneMatch: str = "", Metadata: Any = None, **_: Any
+        ) -> dict[str, Any]:
+            response = super()._PutObject(Bucket, Key, Body, IfNoneMatch, Metadata)
+            seen.append(self.artifacts[Key])
             Path("go").touch()
             return response
 

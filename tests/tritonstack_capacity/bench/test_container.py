@@ -107,7 +107,7 @@ nv_cpu_utilization 0.5
 
 
 class Counting(LocalContainer):
-    """Gives the texts that a test names, then none."""
+    """Returns a test's texts in order, then none."""
 
     def metrics(self) -> str:
         if not texts:

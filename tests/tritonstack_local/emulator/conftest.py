@@ -16,7 +16,7 @@ from tests.tritonstack_local.emulator.running import Emulator, make_role
 
 
 class EchoingRuntime(http.server.BaseHTTPRequestHandler):
-    """Stands in for the local runtime: answers an invocation with what it was sent."""
+    """Replaces the local runtime: responds to an invocation with its request."""
 
     protocol_version = "HTTP/1.1"
 

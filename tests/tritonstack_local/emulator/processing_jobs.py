@@ -1,4 +1,4 @@
-"""Processing jobs for tests: what they ask for, how they are followed."""
+"""Processing jobs for tests: requests, and waits for their logs and ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A running emulator for tests, and what they ask of it."""
+"""A running emulator for tests."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Emulator:
         self._clients: dict[str, Any] = {}
 
     def wait_ready(self) -> Emulator:
-        """Wait until the health route answers."""
+        """Wait until the health route responds."""
         until = time.monotonic() + START_SECONDS
         while self.process.poll() is None and time.monotonic() < until:
             try:
@@ -129,7 +129,7 @@ class Emulator:
         return self._clients[service_name]
 
     def get(self, path: str) -> Any:
-        """A JSON answer of the gateway itself."""
+        """A JSON response of the gateway itself."""
         status, answer = self._http("GET", path, None)
         assert status == 200, answer
         return answer

@@ -31,7 +31,7 @@ def short(aws: Emulator) -> Iterator[Emulator]:
 
 
 def lacks(aws: Emulator, what: str, *, instance_type: str = T4, times: int = 1) -> None:
-    """Let AWS refuse the next instances of a type."""
+    """Make AWS refuse the next instances of a type."""
     status, answer = send(aws, "POST", {"instance_type": instance_type, "short_of": what, "times": times})
     assert status == 200, answer
 

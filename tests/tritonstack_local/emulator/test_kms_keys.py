@@ -34,7 +34,7 @@ def deployed_topic(
 
 
 def service(name: str, *actions: str, **more: Any) -> dict[str, Any]:
-    """A statement that lets a service in."""
+    """A statement that allows a service."""
     return {"Effect": "Allow", "Principal": {"Service": f"{name}.amazonaws.com"}, "Action": list(actions), **more}
 
 

@@ -245,7 +245,7 @@ def config(name: str = "config-1", *, multi_model: bool = True, **changes: Any) 
 
 
 class Recorder:
-    """A boto3 client that answers everything and remembers it."""
+    """A boto3 client that responds to every request and records it."""
 
     def __init__(self) -> None:
         """Nothing was called."""
@@ -316,7 +316,7 @@ class Stage:
         return await self.runtime.handle(request)
 
     async def model_of(self, target: str) -> str:
-        """The model that answered."""
+        """The model that responded."""
         return str(json.loads((await self.call(target)).body)["model"])
 
     def fleet(self, endpoint: str = "e") -> RunningFleet:
@@ -350,7 +350,7 @@ class Stage:
         return self._client
 
     async def in_service(self, name: str = "config-1", *, endpoint: str = "e") -> None:
-        """Wait until a config serves and the emulator knows it."""
+        """Wait until a config serves and the emulator has its report."""
         await until(lambda: self.serves(name, endpoint))
 
     def serves(self, name: str, endpoint: str = "e") -> bool:
@@ -378,7 +378,7 @@ class Callers:
         await until(lambda: self.answered >= goal or any(task.done() for task in self._tasks))
 
     async def stop(self) -> None:
-        """Every call was answered."""
+        """Every request has a response."""
         self._stop.set()
         await asyncio.gather(*self._tasks)
 

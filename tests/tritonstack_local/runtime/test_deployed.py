@@ -41,7 +41,7 @@ MODEL: dict[str, Any] = {
 
 
 def reader(url: str = "http://127.0.0.1:1") -> EmulatorReader:
-    """A reader of nothing that answers."""
+    """A reader of an address without a listener."""
     return EmulatorReader(RuntimeSettings(port=0, emulator_url=url, keys=KEYS, state=Path("unused")))
 
 

@@ -1,4 +1,4 @@
-"""Connections to a container: reused, bounded, and none with an answer of somebody else.
+"""Connections to a container: reused, bounded, and none with the response to another request.
 
 That requests answer while a model loads on a thread of the front end is held over the real Triton.
 """

@@ -162,7 +162,7 @@ async def test_a_runtime_that_starts_again_amid_the_steps_starts_both_fleets_and
 
 
 async def fetched(port: int, path: str) -> Any:
-    """A JSON answer of the runtime."""
+    """A JSON response of the runtime."""
     asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=OWN)
 
     def fetch() -> Any:

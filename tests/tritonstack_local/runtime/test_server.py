@@ -39,7 +39,7 @@ async def client(limit: int = 1000, *, handle: Handle = echo, **options: Any) ->
 
 
 async def answer(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    """The head and the body of the next answer."""
+    """The head and the body of the next response."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = next(int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:"))
     return head, await reader.readexactly(length)
