@@ -90,7 +90,7 @@ def test_credentials_that_have_ended_are_said_with_what_to_do(error: Exception, 
     code, said = ended(work)
     assert code == 1
     assert "renew the AWS credentials" in said
-    assert "then give the same command again" in said
+    assert "then run the same command again" in said
     assert "Traceback" not in said
 
 

@@ -77,7 +77,7 @@ def test_the_documented_file_is_taken(tmp_path: Path) -> None:
     file.write_text(page.partition("```yaml\n")[2].partition("```")[0])
     pipeline = load_pipeline(file, environments=ROOT / "environments")
     gates = pipeline.stages[1].settings.gates
-    assert [gate.name for gate in gates] == ["load-test", "answers"]
+    assert [gate.name for gate in gates] == ["load-test", "responses"]
     assert pipeline.stages[1].measured
 
 

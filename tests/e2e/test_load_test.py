@@ -129,7 +129,7 @@ def test_a_single_model_endpoint_is_tested_by_the_state_machine_gated_and_nothin
     assert loads.leftovers(), "a test that found nothing to leave would prove nothing"
     advance(loads.aws, PHASE_SECONDS)
     told = ended(process, expect=0)
-    assert "Constructed answers of the local AWS" in told
+    assert "Constructed responses of the local AWS" in told
     assert loads.executions()[0]["status"] == "SUCCEEDED"
     assert loads.leftovers() == []
     document = read_results(tmp_path / "recommender" / "results.json")

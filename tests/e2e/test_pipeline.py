@@ -193,7 +193,7 @@ def test_gates_are_run_after_what_they_look_at_and_before_the_approval(
     assert done.index(f"{checkout.dev}/verify-{checkout.dev}") < gates[0]
     assert gates[-1] < done.index(f"approve-{checkout.live}/approve-{checkout.live}")
     assert f"gate of {checkout.dev}: passed" in execution.said[LOAD_TEST]
-    assert "Constructed answers of the local AWS" in execution.said[LOAD_TEST]
+    assert "Constructed responses of the local AWS" in execution.said[LOAD_TEST]
 
 
 def builds_started(checkout: Checkout, environment: str) -> list[str]:

@@ -158,4 +158,4 @@ def test_two_deployed_variants_respond_from_their_caches_and_invoke_reaches_the_
     assert "allowed: current, candidate" in project.run(*asked, "canddate", expect=2).stderr
     status = project.run("local", "status").stdout
     for variant, part in (("current", "75%"), ("candidate", "25%")):
-        assert f"{variant}-g4dn-xlarge (single-model)  ready, {part} of the calls" in status
+        assert f"{variant}-g4dn-xlarge (single-model)  ready, {part} of the requests" in status

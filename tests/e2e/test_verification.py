@@ -28,7 +28,7 @@ def test_after_a_good_deployment_the_model_is_warm_and_verify_finds_nothing_wron
     assert checked.loaded == {checked.target}, "before any call but the verification's"
     printed = project.run("verify", "-e", checked.name, "--local").stdout
     assert "as expected" in printed
-    assert "loads the model at its first call" in printed
+    assert "loads the model at its first request" in printed
     assert "rollout.slowest_load_seconds: " in printed
 
     def has_waited() -> bool:

@@ -100,7 +100,7 @@ def test_a_throttled_call_is_tried_again_and_one_that_stays_throttled_is_not_kno
 
 def test_a_service_that_never_answers_is_not_known() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        with pytest.raises(NotKnownError, match="did not answer") as error:
+        with pytest.raises(NotKnownError, match="did not respond") as error:
             read_parameter(f"http://127.0.0.1:{silent.getsockname()[1]}")
         assert error.value.permission is None
 

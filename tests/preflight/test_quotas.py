@@ -116,7 +116,7 @@ def test_a_default_counts_where_the_accounts_value_is_not_listed(tmp_path: Path)
         ("sagemaker.ListEndpoints", AwsError("AccessDenied"), "sagemaker:ListEndpoints", "denies"),
         ("sagemaker.DescribeEndpointConfig", DENIED, "sagemaker:DescribeEndpointConfig", "denies"),
         ("service-quotas.ListServiceQuotas", AwsError("TooManyRequestsException"), None, "throttled"),
-        ("service-quotas.ListServiceQuotas", SILENCE, None, "did not answer"),
+        ("service-quotas.ListServiceQuotas", SILENCE, None, "did not respond"),
         ("sagemaker.DescribeEndpoint", AwsError("InternalFailure"), None, "failed"),
     ],
 )

@@ -117,5 +117,5 @@ def test_the_largest_difference_of_all_outputs_is_reported(tmp_path: Path) -> No
 )  # fmt: skip
 def test_any_other_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "outputs.json").write_bytes(content)
-    with pytest.raises(WorkFailedError, match="engine of m: the plan's answer cannot be read"):
+    with pytest.raises(WorkFailedError, match="engine of m: the plan's outputs cannot be read"):
         read_outputs(tmp_path / "outputs.json", "engine of m")

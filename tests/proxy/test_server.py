@@ -143,7 +143,7 @@ def test_an_ambiguous_name_and_a_version_that_did_not_answer_are_refused(client:
     assert raised.value.status() == "400"
     assert client.infer("other/both", pixels()).get_response()["model_name"] == "other/both"
     assert client.infer("digits-onnx", pixels(), model_version="1").get_response()["model_version"] == "1"
-    with pytest.raises(InferenceServerException, match=r"cannot choose one, and .* answers with 1"):
+    with pytest.raises(InferenceServerException, match=r"cannot choose one, and .* chooses 1"):
         client.infer("digits-onnx", pixels(), model_version="2")
     with pytest.raises(InferenceServerException, match="'two' is no number"):
         client.get_model_config("digits-onnx", model_version="two")
@@ -236,7 +236,7 @@ def test_a_caller_that_goes_away_ends_its_tries_and_nobody_else_s(world: World) 
     gone.set()
     thread.join(20)
     assert [answer.status for answer in answers] == [503]
-    assert b"nobody waits" in answers[0].body
+    assert b"no longer waits" in answers[0].body
     assert len(world.endpoint.requests) == 1, "no second try for nobody"
     assert proxy.answer(route, sent).status == 503
     assert len(world.endpoint.requests) == 1, "nor a first one"

@@ -87,10 +87,10 @@ NOT_CALLED = {"model_latency_ms": {"count": 0, "p50": None, "p90": None, "p99": 
     ("fleets", "shown", "hidden"),
     [
         ([{}], ["http://127.0.0.1:4566", "http://127.0.0.1:4567", "local-digits", "InService", "g4dn-xlarge"], []),
-        ([{}], ["asked for 24.09, served by 24.10 (2.51.0)", "hit ratio 50%"], ["of the calls", "restarted"]),
+        ([{}], ["asked for 24.09, served by 24.10 (2.51.0)", "hit ratio 50%"], ["of the requests", "restarted"]),
         ([{}], ["model latency, ms: p50 8.8  p90 36.5  p99 36.5"], ["count", "not isolated"]),
         ([UNKNOWN], ["asked for no known release, served by nothing yet", "starting, no traffic"], []),
-        ([{"share": 0.75}, {"share": 0.25}], ["ready, 75% of the calls", "ready, 25% of the calls"], []),
+        ([{"share": 0.75}, {"share": 0.25}], ["ready, 75% of the requests", "ready, 25% of the requests"], []),
         ([NOT_CALLED | {"isolation": None}], [], ["latency", "hit ratio", "not isolated"]),
         ([{"restarts": 3, "isolation": OPEN}], ["restarted 3 times", f"not isolated: {OPEN}"], []),
         ([{"requests": 1, "errors": 2}], ["1 request, 2 errors, 0 in flight"], []),

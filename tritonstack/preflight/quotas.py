@@ -33,11 +33,7 @@ class InstanceNeed:
         return self.highest + self.second_fleet + self.others
 
     def __str__(self) -> str:
-        new = (
-            "a new fleet during an update"
-            if self.at_once == 1
-            else f"new variant_settings of {self.at_once} updates at once"
-        )
+        new = "a new fleet during an update" if self.at_once == 1 else f"new fleets of {self.at_once} updates at once"
         return (
             f"{self.total} instances: {self.highest} at maximum + {self.second_fleet} of {new}"
             f" + {self.others} of other endpoints now"
@@ -51,13 +47,13 @@ def instance_need(
 
     ``at_once``: how many stacks are deployed at the same time; then the largest updates count that may meet.
     """
-    variant_settings = [
+    by_endpoint = [
         [each for each in endpoint.variant_settings if instance_type in (None, each.instance_type)]
         for endpoint in endpoints
     ]
-    added = sorted((sum(update_count(each) for each in of_one) for of_one in variant_settings if of_one), reverse=True)
+    added = sorted((sum(update_count(each) for each in of_one) for of_one in by_endpoint if of_one), reverse=True)
     return InstanceNeed(
-        highest=sum(highest_count(each) for of_one in variant_settings for each in of_one),
+        highest=sum(highest_count(each) for of_one in by_endpoint for each in of_one),
         second_fleet=sum(added[:at_once]),
         at_once=max(1, min(at_once, len(added))),
         others=others,
@@ -106,7 +102,7 @@ def check_endpoint_quota(subject: Subject) -> Iterator[PreflightResult]:
         item = CheckedItem(
             check="endpoint-quota",
             subject=instance_type or ALL_TYPES,
-            needed="instances at maximum, of new variant_settings during updates, and of other endpoints",
+            needed="instances at maximum, of new fleets during updates, and of other endpoints",
         )
         yield from item.look(_endpoint_quota, subject, instance_type)
 

@@ -118,7 +118,7 @@ def _endpoint(endpoint: dict[str, Any], width: int | None) -> Panel:
 
 def _fleet(fleet: dict[str, Any]) -> list[Text]:
     version, share, isolation = fleet["server_version"], fleet["share"], fleet["isolation"]
-    part = "" if share == 1 else f", {share:.0%} of the calls" if share else ", no traffic"
+    part = "" if share == 1 else f", {share:.0%} of the requests" if share else ", no traffic"
     isolated = isolation in (None, "namespace")
     return [
         Text.assemble((f"{fleet['variant']} ({fleet['mode']})", "bold"), f"  {fleet['state']}{part}"),

@@ -115,7 +115,7 @@ def test_a_model_that_fails_leaves_the_others(tmp_path: Path) -> None:
     assert failed.ended_by.startswith("failed: bert/bert: the first request failed: 424: no")
     assert (good.failed, loads(good)) == (False, ["1 user", "2 users"])
     assert document.complete
-    assert told.notes[0].startswith("bert/bert (binary): bert/bert: the first call failed")
+    assert told.notes[0].startswith("bert/bert (binary): bert/bert: the first request failed")
 
 
 def test_calls_that_were_spent_before_a_round_are_no_failure(tmp_path: Path) -> None:

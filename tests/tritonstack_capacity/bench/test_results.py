@@ -84,14 +84,14 @@ def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
         ],
     )
 
-    counted = "of the 100 calls that are counted in those minutes"
+    counted = "of the 100 requests that are counted in those minutes"
     lines = notes_of(document(found))
 
     assert lines == [
         "plain (binary): failed: no",
         "plain (binary): cold starts 1,234 ms; first request 20 ms",
         "plain (binary): cold starts that failed: 1, 507: full",
-        f"plain (binary): ModelLatency p50 2, p95 3, p99 4 ms {counted}; this test made 90",
+        f"plain (binary): ModelLatency p50 2, p95 3, p99 4 ms {counted}; this test sent 90",
         "plain (binary): 1 user: 7 times 503: busy",
     ]
     assert all(f"<li>{line}</li>" in page(document(found)) for line in lines)

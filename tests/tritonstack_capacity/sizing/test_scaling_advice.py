@@ -119,7 +119,7 @@ def test_the_targets_form_and_the_factor_stay_as_the_file_has_them(
     change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(own)}"))
     assert {each.field: float(each.after) for each in change.changed} == changed
     assert values(change)["minimum"] == (3, 3)
-    assert why(change, "minimum").startswith("kept: nothing tells how quiet the day gets")
+    assert why(change, "minimum").startswith("kept: nothing shows how quiet the day gets")
 
 
 def test_a_factor_that_is_told_goes_before_the_files(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_a_model_that_does_not_load_is_refused_in_the_server_s_words(tmp_path: P
 
 @installed
 def test_a_refused_request_is_reported_in_the_server_s_words(tmp_path: Path) -> None:
-    with pytest.raises(WorkFailedError, match=r"Triton answered 400: .*unexpected"):
+    with pytest.raises(WorkFailedError, match=r"Triton responded 400: .*unexpected"):
         prove(tmp_path, repository(tmp_path), z=X)
 
 
