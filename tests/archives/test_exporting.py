@@ -201,7 +201,7 @@ def test_a_recipe_s_export_may_download_and_its_proof_may_not(places: Places, mo
         return run(**given)
 
     monkeypatch.setattr("tritonstack.archives.exporting.run_script", noted)
-    monkeypatch.setattr("tritonstack.models.sample.run_script", noted)
+    monkeypatch.setattr("tritonstack.archives.proof.run_script", noted)
     recipe(places, exports=[step("one", {"double/notes.txt": "x"})])
     build_models(["double"], places=places)
     assert asked == {"export of double": True}

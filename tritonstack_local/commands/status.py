@@ -124,7 +124,7 @@ def _fleet(fleet: dict[str, Any]) -> list[Text]:
         Text.assemble((f"{fleet['variant']} ({fleet['mode']})", "bold"), f"  {fleet['state']}{part}"),
         Text(
             f"asked for {fleet['release_asked_for'] or 'no known release'}, "
-            f"answered by {release_and_version(version) if version else 'nothing yet'}"
+            f"served by {release_and_version(version) if version else 'nothing yet'}"
         ),
         Text(_traffic(fleet)),
         *_latency(fleet["model_latency_ms"] or {}),
