@@ -34,8 +34,8 @@ class OwnBucket(Construct):
 
         Args:
             bucket: the bucket, in the region of the stack.
-            key: the key of its objects. Default: None, the key that the bucket was made with, if any. Of a bucket that
-                was imported by its name the CDK knows none.
+            key: the key of its objects. Default: None, the key that the bucket was made with, if any. The CDK
+                has none for a bucket that was imported by its name.
 
         Raises:
             ValueError: the bucket is known to be in another region: SageMaker takes archives from its own alone.

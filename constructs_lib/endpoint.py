@@ -58,7 +58,7 @@ class CallableEndpoint(Construct):
             multi_model: whether a request names its model by ``TargetModel``. Default: True.
             models: the models that grants may name. Default: None, any.
             reference: its environment's name and its own name there: grants then also allow reading its release
-                records, so that callers name models without their archives. Default: None, callers name archives.
+                records, so that clients name models without their archives. Default: None, clients name archives.
         """
         super().__init__(scope, construct_id)
         self.endpoint_name = endpoint_name
@@ -295,7 +295,7 @@ class Endpoint(CallableEndpoint):
             rollout: how an update moves the requests to the new fleet; None: all at once, and nothing is watched.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
             models: the models that grants may name. Default: None, any.
-            reference: its environment's name and its own name there, by which grants let callers read its release
+            reference: its environment's name and its own name there, by which grants allow reading its release
                 records. Default: None, it has none.
         """
         super().__init__(

@@ -61,7 +61,7 @@ MEMORY_MIB = 256
 UNSAID = frozenset({"Default", "Handler"})
 """Ids of constructs that log groups are not named after."""
 WORK_MINUTES = 15
-"""Longest time that Lambda lets a function run."""
+"""Longest time that Lambda allows a function to run."""
 
 
 class HandlerFunction(Construct):
@@ -71,7 +71,7 @@ class HandlerFunction(Construct):
     synthesis, and this function has none of them.
 
     Attributes:
-        policy: the one policy of its role, which callers extend with the handler's permissions.
+        policy: the one policy of its role, to which constructs add the handler's permissions.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class HandlerFunction(Construct):
 
         ``handler``: folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``. ``variables``:
         environment variables; nothing secret. ``function_name``: where other stacks have its ARN as ``ServiceToken``,
-        which CloudFormation never lets change; None: CloudFormation generates one.
+        which CloudFormation never updates; None: CloudFormation generates one.
         """
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(

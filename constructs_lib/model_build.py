@@ -54,8 +54,8 @@ class EngineJobs:
 
     names: str  # their prefix
     jobs: str  # pattern of their ARNs
-    # ARNs: the log group, SageMaker's own for all jobs of the account; the form of it that CloudWatch Logs checks calls
-    # for the whole group against; the pattern of the jobs' streams
+    # ARNs: the log group, SageMaker's own for all jobs of the account; the form of it that CloudWatch Logs checks
+    # requests for the whole group against; the pattern of the jobs' streams
     logs: tuple[str, str, str]
 
     @classmethod

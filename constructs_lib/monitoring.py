@@ -132,12 +132,12 @@ def capture_data(
 def alarm_topic(scope: Construct, *, environment: str, key_arn: str, email: Sequence[str]) -> sns.CfnTopic:
     """An SNS topic that only the environment's alarms may publish to; each address confirms a message first.
 
-    ``key_arn``: of the artifacts' key, which encrypts messages; its policy lets these alarms use it.
+    ``key_arn``: of the artifacts' key, which encrypts messages; its policy allows these alarms to use it.
     """
     topic = sns.CfnTopic(
         scope,
         "Topic",
-        # A fixed name: the key's policy, in another stack, lets alarms of this topic in and no others.
+        # A fixed name: the key's policy, in another stack, allows the alarms of this topic alone.
         topic_name=f"{environment}-alarms",
         display_name=f"Alarms of {environment}",
         kms_master_key_id=key_arn,

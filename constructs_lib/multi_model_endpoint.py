@@ -97,7 +97,7 @@ class MultiModelEndpoint(CallableEndpoint):
             vpc: the VPC that containers join. Default: None, SageMaker's own network.
             vpc_subnets: which subnets of it. Default: None, the private ones.
             subnet_owner: the account that shares the subnets with this one (AWS RAM). Default: None, they are its own.
-            security_groups: of the containers. Default: None, one is made that lets HTTPS out and nothing in.
+            security_groups: of the containers. Default: None, one is made that allows HTTPS out and nothing in.
             endpoint_name: unique in account and region: up to 63 letters, digits and hyphens, no hyphen at either end.
                 Default: None, a name from the construct's path.
             archive_prefix: the folder that archives lie under. Default: None, ``models/<platform>/`` (such as

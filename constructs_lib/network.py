@@ -300,7 +300,7 @@ class Network(Construct):
         flows.node.add_dependency(policy, log.group)
 
     def _import(self, imported: ImportedNetwork) -> Vpc:
-        """An imported VPC. Resources in it have a scope of their own, because a created VPC may exist beside it."""
+        """An imported VPC. Resources in it have a scope of their own, because a created VPC may exist as well."""
         scope = Construct(self, "Imported")
         subnets = dict(sorted(imported.subnets.items()))
         made: dict[str, ClosedGroup] = {}

@@ -107,12 +107,12 @@ def endpoint_arns(scope: IConstruct, environment: str, endpoints: Sequence[str])
 
 
 def staging_bucket_name(stack: cdk.Stack) -> str:
-    """The bucket of CDK's assets in the stack's account and region, as the bootstrap template calls it."""
+    """The bucket of CDK's assets in the stack's account and region, as the bootstrap template names it."""
     return _bootstrapped(stack, "assets")
 
 
 def asset_repository_name(stack: cdk.Stack) -> str:
-    """The ECR repository of images that the CDK builds, as the bootstrap template calls it."""
+    """The ECR repository of images that the CDK builds, as the bootstrap template names it."""
     return _bootstrapped(stack, "container-assets")
 
 

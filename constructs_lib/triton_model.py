@@ -120,7 +120,7 @@ class ExecutionRole(Construct):
     Attributes:
         role: the role.
         policy: its one policy. A Model must depend on it: SageMaker checks the role when the Model is made and when the
-            endpoint starts, and a reference to the role alone lets CloudFormation make the Model first.
+            endpoint starts, and with a reference to the role alone CloudFormation may make the Model first.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class ExecutionRole(Construct):
 
 @dataclass(frozen=True, kw_only=True)
 class MultiModelData:
-    """Every archive under a prefix; a caller picks one by ``TargetModel``.
+    """Every archive under a prefix; a request names one by ``TargetModel``.
 
     Attributes:
         prefix: the key prefix, with its trailing slash.
@@ -334,5 +334,5 @@ class TritonModel(Construct):
 
     @property
     def multi_model(self) -> bool:
-        """Whether a caller picks the model by ``TargetModel``."""
+        """Whether a request names its model by ``TargetModel``."""
         return isinstance(self.data, MultiModelData)

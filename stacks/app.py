@@ -46,7 +46,7 @@ loading.shutdown()  # from here on this thread alone talks to Node, which takes 
 
 
 RESOURCE_LIMIT = "@aws-cdk/core:stackResourceLimit"
-"""Context: the resources that the CDK lets a stack have; 0: any number."""
+"""Context: the most resources that the CDK allows in a stack; 0: any number."""
 
 
 def main(*, root: Path) -> int:
@@ -60,10 +60,10 @@ def main(*, root: Path) -> int:
     app = cdk.App(analytics_reporting=False, stack_traces=False, context=own)
     models = Path(app.node.try_get_context("model-repositories") or root / "model_repos")
     folder = Path(app.node.try_get_context("environments-folder") or root / "environments")
-    asked = app.node.try_get_context("pipeline")
+    chosen = app.node.try_get_context("pipeline")
     environments: Sequence[Environment]
     try:
-        if asked is None or str(asked).lower() == "false":
+        if chosen is None or str(chosen).lower() == "false":
             environments = chosen_environments(folder=folder, names=app.node.try_get_context("environments"))
             refuse_names_of_others(environments, folder=folder, pipelines=[root / PIPELINE_FILE])
             files = [(each, folder / f"{each.environment}.yaml") for each in environments]
@@ -72,9 +72,9 @@ def main(*, root: Path) -> int:
         else:
             from .pipeline import add_pipeline  # noqa: PLC0415 - CDK Pipelines' types, which environments do not need
 
-            loaded = add_pipeline(app, asked=str(asked), root=root, models=models, folder=folder)
+            loaded = add_pipeline(app, chosen=str(chosen), root=root, models=models, folder=folder)
             environments = [stage.environment for stage in loaded.stages]
-            pipelines = [root / PIPELINE_FILE, root / str(asked)]  # which is a file's name, or ``true``
+            pipelines = [root / PIPELINE_FILE, root / str(chosen)]  # which is a file's name, or ``true``
             refuse_names_of_others(environments, folder=folder, pipelines=pipelines)
     except InputError as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is a command

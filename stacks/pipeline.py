@@ -327,12 +327,12 @@ _RUNTIMES = {"phases": {"install": {"runtime-versions": {"python": "3.11", "node
 STACK = "pipeline"
 
 
-def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder: Path) -> LoadedPipeline:
+def add_pipeline(app: Construct, *, chosen: str, root: Path, models: Path, folder: Path) -> LoadedPipeline:
     """Add the stages of a pipeline's environments, and the pipeline's stack.
 
     Args:
         app: the app. The stages are its children, under the same ids as without a pipeline.
-        asked: the value of ``-c pipeline``: ``true`` for ``pipeline.yaml``, else a file; relative to ``root``.
+        chosen: the value of ``-c pipeline``: ``true`` for ``pipeline.yaml``, else a file; relative to ``root``.
         root: the folder with ``cdk.json`` and ``package.json``.
 
     Raises:
@@ -348,7 +348,7 @@ def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder
         advice = "EnvironmentStage.from_file gives a pipeline of your own its stages: examples/pipeline"
         problems.append(Problem(field="-c pipeline", found=found, allowed="a clone of tritonstack", advice=advice))
     refuse(problems)
-    file = PIPELINE_FILE if asked.lower() == "true" else asked
+    file = PIPELINE_FILE if chosen.lower() == "true" else chosen
     loaded = load_pipeline(root / file, environments=folder)
     matched = all_served([(stage.environment, stage.file) for stage in loaded.stages], models)
     stages = []
@@ -357,5 +357,5 @@ def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder
         made = EnvironmentStage.from_served(app, served, models=models)
         stages.append(DeployedStage(loaded=each, stage=made, environments=making.environments, weights=making.weights))
     pinned = json.loads((root / "package.json").read_text(encoding="utf-8"))["devDependencies"]
-    PipelineStack(app, STACK, settings=loaded.settings, file=asked, cli_version=pinned["aws-cdk"], stages=stages)
+    PipelineStack(app, STACK, settings=loaded.settings, file=chosen, cli_version=pinned["aws-cdk"], stages=stages)
     return loaded

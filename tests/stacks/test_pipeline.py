@@ -232,9 +232,9 @@ def test_cfn_lint_finds_nothing_that_is_not_passed_over_with_a_reason(
 def test_environments_are_not_chosen_beside_a_pipeline() -> None:
     app = cdk.App(context={"environments": "dev"})
     with pytest.raises(InputError, match="A pipeline's file names its environments"):
-        add_pipeline(app, asked="true", root=ROOT, models=MODELS, folder=ROOT / "environments")
+        add_pipeline(app, chosen="true", root=ROOT, models=MODELS, folder=ROOT / "environments")
 
 
 def test_a_project_without_the_scripts_that_its_builds_would_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no scripts/setup\.py"):
-        add_pipeline(cdk.App(), asked="true", root=tmp_path, models=tmp_path, folder=tmp_path)
+        add_pipeline(cdk.App(), chosen="true", root=tmp_path, models=tmp_path, folder=tmp_path)
