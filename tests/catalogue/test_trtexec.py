@@ -6,11 +6,7 @@ import pytest
 
 from tests.cases import cases
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.options import (
-    tensorrt_candidates,
-    trtexec_options,
-    trtexec_table,
-)
+from tritonstack.catalogue.trtexec_options import tensorrt_candidates, trtexec_options, trtexec_table
 
 RELEASES = tuple(load_catalogue().releases.values())
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.cases import cases
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options, trtexec_table
+from tritonstack.catalogue.trtexec_options import tensorrt_candidates, trtexec_options, trtexec_table
 from tritonstack.engines.trtexec import (
     EngineTarget,
     engine_options,

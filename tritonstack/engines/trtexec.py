@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonstack.catalogue import TritonRelease, load_catalogue
-from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options
-from tritonstack.catalogue.triton_releases import minor_version
+from tritonstack.catalogue.releases import minor_version
+from tritonstack.catalogue.trtexec_options import tensorrt_candidates, trtexec_options
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.runtime_options import INT64_TENSORS_SINCE, Engine, Shape
 from tritonstack.naming import Platform
@@ -18,7 +18,7 @@ from tritonstack.naming import Platform
 if TYPE_CHECKING:  # synthesis imports this module, and NumPy alone is a twentieth of it
     from numpy.typing import NDArray
 
-# Only options are given that every TensorRT knows which the release may have: see ``tritonstack.catalogue.options``.
+# Only options are given that every TensorRT knows which the release may have: see ``tritonstack.catalogue.trtexec_options``.
 BF16_SINCE = (8, 0)
 """The oldest compute capability with BF16 (TensorRT support matrix, BF16 column: Ampere and newer)."""
 

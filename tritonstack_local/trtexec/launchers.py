@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options
+from tritonstack.catalogue.trtexec_options import tensorrt_candidates, trtexec_options
 from tritonstack.paths import environment_python
 from tritonstack_local.library import library_path
 from tritonstack_local.trtexec.machine import Machine

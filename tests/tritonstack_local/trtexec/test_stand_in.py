@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.cases import cases
 from tests.engines.stand_ins import doubling_graph, quantised_graph
-from tritonstack.catalogue.options import trtexec_options, trtexec_table
+from tritonstack.catalogue.trtexec_options import trtexec_options, trtexec_table
 from tritonstack.model_files.marked_plan import is_marked, read_header
 from tritonstack_local.trtexec.arguments import Arguments, Refused
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
