@@ -23,6 +23,7 @@ from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.archives.programs import Report
 from tritonstack.archives.publish import stored_manifest
+from tritonstack.archives.stored_inputs import source_of_digest
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.engines.trtexec import change_job
 from tritonstack.models.digest import model_digest
@@ -34,7 +35,6 @@ from tritonstack.preparation.gpu_step import EngineStoppedError, engine_failure,
 from tritonstack.preparation.needed_work import PrepareSummary
 from tritonstack.preparation.prepare import Preparation, RunnerFor
 from tritonstack.preparation.runners import runner_for as real_runner_for
-from tritonstack.preparation.stored_archives import source_of_digest
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 IMAGE = "785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"

@@ -16,14 +16,14 @@ from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.archives.packing import pack
 from tritonstack.archives.publish import stored_manifest
 from tritonstack.archives.staging import Task, finish, stage_archive
-from tritonstack.archives.stored_inputs import pack_inputs
+from tritonstack.archives.stored_inputs import pack_inputs, source_of_digest
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import ClientFileEntry, Manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import ArchiveName
 from tritonstack.preparation import stored_archives
-from tritonstack.preparation.stored_archives import copy_archive, source_of_digest
+from tritonstack.preparation.stored_archives import copy_archive
 from tritonstack.untrusted.unpacking import unpack
 
 EXPORT = """\

@@ -12,17 +12,17 @@ from pathlib import Path
 from tritonstack.archives.exporting import exported_files
 from tritonstack.archives.programs import Report, Spent, require_environment
 from tritonstack.archives.staging import Proofs, Task, finish, stage_archive
+from tritonstack.archives.wanted import WantedArchive, left_to_deployment, wanted_archives
 from tritonstack.config import Environment
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, collecting, listing, nearest, refuse
 from tritonstack.lint import Finding, ServingTarget, lint_folder, refuse_errors
 from tritonstack.lint.instances import target_of_archive
-from tritonstack.models.build_target import refuse_unservable, target_of
+from tritonstack.models.build_target import refuse_unservable
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import Manifest, Places
-from tritonstack.models.selection import choice_of, leaves_engines, left_to_deployment, sources_of
+from tritonstack.models.selection import choice_of, sources_of
 from tritonstack.models.source import ArchiveSource, BuildChoice
-from tritonstack.models.tensorrt_models import lacks_plan
 from tritonstack.naming import ArchiveName, Platform
 
 
@@ -98,17 +98,18 @@ def build_environment(
     :class:`WorkFailedError` where an export or a proof fails.
     """
     places = places or Places.of_project()
-    choice = choice_of(environment)
-    served: dict[tuple[str, str | None], tuple[ArchiveSource, Platform | None]] = {}
-    for endpoint in environment.endpoints:
-        platform = None if local else endpoint.platform
-        for entry in endpoint.models:
-            for source in sources_of(entry, places.repositories, choice):
-                served.setdefault((source.name, target_of(source, platform)), (source, platform))
-    named = _named(models, {name for name, _ in served}, places, choice, environment=environment.environment)
+    served: dict[tuple[str, str | None], WantedArchive] = {}
+    for wanted in wanted_archives(environment, places.repositories, local=local):
+        served.setdefault((wanted.source.name, wanted.target), wanted)
+    known = {name for name, _ in served}
+    named = _named(models, known, places, choice_of(environment), environment=environment.environment)
     chosen = [served[key] for key in sorted(served, key=str) if not models or key[0] in named]
-    left = {source.name for source, _ in chosen if leaves_engines(environment.builds) and lacks_plan(source)}
-    tasks = [_task(source, platform) for source, platform in chosen if source.name not in left]
+    left = {wanted.source.name for wanted in chosen if wanted.leaves_engine}
+    tasks = [
+        Task(source=wanted.source, name=wanted.name, platform=wanted.platform)
+        for wanted in chosen
+        if wanted.source.name not in left
+    ]
     summary = _build_all(tasks, places=places, report=report)
     return replace(summary, left=tuple(sorted(left)), environment=environment.environment)
 
@@ -169,9 +170,7 @@ def _build_all(tasks: Sequence[Task], *, places: Places, report: Report) -> Buil
     waiting = [task for task in tasks if places.built(task.name, task.target) is None]
     for platform in dict.fromkeys(task.platform for task in waiting):
         refuse_unservable((task.source for task in waiting if task.platform == platform), platform=platform)
-    to_lint = dict.fromkeys(task.source.folder for task in waiting)
-    # Without a target's backends: an image of one's own may have others.
-    refuse_errors(finding for folder in to_lint for finding in lint_folder(folder, target=ServingTarget()))
+    refuse_errors_of_folders(dict.fromkeys(task.source.folder for task in waiting))
     _refuse_missing_environments(waiting, places)
     proofs: Proofs = {}
     folders: dict[Path, list[Task]] = {}
@@ -205,6 +204,22 @@ def _build(task: Task, places: Places, report: Report, proofs: Proofs) -> Built:
     if finished is not None:
         return Built(name=task.name, target=task.target, manifest=finished, fresh=False)
     with partial_folder(places.archives, name=f".{task.name.model}") as work:
-        staged = stage_archive(task, work, places, report, proofs)
-        manifest = finish(staged, places=places, report=report)
-    return Built(name=task.name, target=task.target, manifest=manifest, fresh=True, spent=staged.spent)
+        manifest, spent = build_archive(task, work, places, report, proofs)
+    return Built(name=task.name, target=task.target, manifest=manifest, fresh=True, spent=spent)
+
+
+def refuse_errors_of_folders(folders: Iterable[Path]) -> None:
+    """Raise :class:`InputError` with every error that the linter finds in model folders, before any is built."""
+    # Without a target's backends: an image of one's own may have others.
+    refuse_errors(finding for folder in folders for finding in lint_folder(folder, target=ServingTarget()))
+
+
+def build_archive(
+    task: Task, work: Path, places: Places, report: Report, proofs: Proofs
+) -> tuple[Manifest, tuple[Spent, ...]]:
+    """Export, lint, prove and pack an archive that holds no engine to build, in the folder ``work``.
+
+    Returns its manifest, and what its exports and its proof took. Raises as :func:`stage_archive`.
+    """
+    staged = stage_archive(task, work, places, report, proofs)
+    return finish(staged, places=places, report=report), staged.spent

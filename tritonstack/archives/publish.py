@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from tritonstack.archives.bucket import ArtifactBucket, Place, StoredObject, belongs
+from tritonstack.archives.outcome import ArchiveOutcome, counted
 from tritonstack.archives.programs import Report
 from tritonstack.archives.stored_inputs import pack_inputs
+from tritonstack.archives.wanted import left_to_deployment, wanted_archives
 from tritonstack.aws.session import Session
 from tritonstack.disk import temporary_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.model_files.marked_plan import MARK
-from tritonstack.models.build_target import refuse_unservable, target_of
-from tritonstack.models.digest import model_digest, sha256_of
+from tritonstack.models.build_target import refuse_unservable
+from tritonstack.models.digest import sha256_of
 from tritonstack.models.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest, Places
-from tritonstack.models.selection import choice_of, leaves_engines, left_to_deployment, sources_of
 from tritonstack.models.source import ArchiveSource
-from tritonstack.models.tensorrt_models import TENSORRT, lacks_plan
+from tritonstack.models.tensorrt_models import TENSORRT
 from tritonstack.naming import ArchiveName, inputs_key
 from tritonstack.untrusted.tar_reading import DAMAGED, open_gzip, tar_members
 
@@ -60,16 +61,12 @@ def marked_plans(archive: Path) -> Iterator[str]:
         raise WorkFailedError(f"{archive} cannot be read: {error}") from error
 
 
-PublishOutcome = Literal["published", "there already", "there already from another build", "another was first"]
-OUTCOMES: tuple[PublishOutcome, ...] = get_args(PublishOutcome)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Published:
     """Outcome of publishing one archive under one endpoint's platform, and whether its manifest had to be fixed."""
 
     key: str
-    outcome: PublishOutcome
+    outcome: ArchiveOutcome
     fixed: bool
 
 
@@ -82,11 +79,9 @@ class PublishSummary:
     environment: str = ""  # the environment's name
 
     def __str__(self) -> str:
-        outcomes = [item.outcome for item in self.archives]
-        counts = {kind: outcomes.count(kind) for kind in OUTCOMES}
-        counts_shown = [f"{count} {kind}" for kind, count in counts.items() if count]
         fixed = sum(item.fixed for item in self.archives)
-        said = ", ".join([*counts_shown, *([f"manifests fixed: {fixed}"] if fixed else [])])
+        outcomes = [counted(item.outcome for item in self.archives), f"manifests fixed: {fixed}" if fixed else ""]
+        said = ", ".join(part for part in outcomes if part)
         return "; ".join(part for part in (said, left_to_deployment(self.left, self.environment)) if part)
 
 
@@ -179,23 +174,21 @@ def _archives(
 
     Raises :class:`InputError` with what is not built, by target, and one command that builds it.
     """
-    choice, leaves = choice_of(environment), leaves_engines(environment.builds)
-    left: set[str] = set()
     archives: list[BuiltArchive] = []
     missing: dict[str | None, set[str]] = {}
+    wanted = wanted_archives(environment, places.repositories, local=local)
+    left = {each.source.name for each in wanted if each.leaves_engine}
     for endpoint in environment.endpoints:
-        platform = None if local else endpoint.platform
-        named = [source for entry in endpoint.models for source in sources_of(entry, places.repositories, choice)]
-        found = [source for source in named if not (leaves and lacks_plan(source))]
-        left |= {source.name for source in named} - {source.name for source in found}
-        refuse_unservable(found, platform=platform)
-        for source in sorted(found, key=lambda source: source.name):
-            name, target = ArchiveName(model=source.name, digest=model_digest(source)), target_of(source, platform)
-            place, manifest = Place(endpoint=endpoint.name, platform=endpoint.platform), places.built(name, target)
+        found = [each for each in wanted if each.endpoint is endpoint and not each.leaves_engine]
+        refuse_unservable([each.source for each in found], platform=None if local else endpoint.platform)
+        place = Place(endpoint=endpoint.name, platform=endpoint.platform)
+        for each in sorted(found, key=lambda each: each.source.name):
+            name, target = each.name, each.target
+            manifest = places.built(name, target)
             if manifest is None:
                 missing.setdefault(target, set()).add(name.model)
-            else:
-                archives.append(BuiltArchive(source=source, name=name, place=place, target=target, manifest=manifest))
+                continue
+            archives.append(BuiltArchive(source=each.source, name=name, place=place, target=target, manifest=manifest))
     if missing:
         problems = [
             Problem(
@@ -228,7 +221,7 @@ def _require_intact(archives: Sequence[BuiltArchive], places: Places, *, advice:
 
 def _publish(archive: BuiltArchive, *, bucket: ArtifactBucket, places: Places, report: Report) -> Published:
     report(f"{archive.name.model}: looking for it")
-    outcome: PublishOutcome
+    outcome: ArchiveOutcome
     stored = bucket.look(archive.key)
     if stored is not None:
         outcome = "there already" if belongs(archive.manifest, stored) else "there already from another build"

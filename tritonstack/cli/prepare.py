@@ -40,9 +40,15 @@ from tritonstack.models.selection import resolved_models
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
 from tritonstack.preparation.build_order import Order, read_order
-from tritonstack.preparation.needed_work import Failure, NeededWork, PrepareFailedError, PrepareSummary, one_line
+from tritonstack.preparation.needed_work import (
+    Failure,
+    NeededWork,
+    PrepareFailedError,
+    PrepareSummary,
+    one_line,
+)
 from tritonstack.preparation.prepare import Preparation, preparation_of_project
-from tritonstack.preparation.stored_archives import orders_of
+from tritonstack.preparation.recorded_orders import orders_of
 from tritonstack.served import Served, served_by
 
 LOG_SECONDS = 15.0

@@ -18,7 +18,7 @@ from tritonstack.naming import Platform
 if TYPE_CHECKING:  # synthesis imports this module, and NumPy alone is a twentieth of it
     from numpy.typing import NDArray
 
-# Only options are given that every TensorRT knows which the release may have: see ``tritonstack.catalogue.trtexec_options``.
+# Every TensorRT that the release may have knows these options: see ``tritonstack.catalogue.trtexec_options``.
 BF16_SINCE = (8, 0)
 """The oldest compute capability with BF16 (TensorRT support matrix, BF16 column: Ampere and newer)."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,20 +12,7 @@ from tritonstack.models.recipe import RECIPE
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 
 if TYPE_CHECKING:
-    from tritonstack.config import BuildSettings, Environment
-
-
-def leaves_engines(builds: BuildSettings) -> bool:
-    """Whether archives that need a TensorRT engine are left to the deployment, which has its GPU."""
-    return builds.on_deploy is not False
-
-
-def left_to_deployment(names: Sequence[str], environment: str) -> str:
-    """The summary's line about archives that the deployment builds; empty without any."""
-    if not names:
-        return ""
-    count = f"{len(names)} archives with an engine are" if len(names) > 1 else "1 archive with an engine is"
-    return f"{count} built before the deployment: tritonstack prepare -e {environment}"
+    from tritonstack.config import Environment
 
 
 def choice_of(environment: Environment) -> BuildChoice:

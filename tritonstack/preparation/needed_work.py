@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal
 
 from tritonstack.archives.bucket import ArtifactBucket, Place
+from tritonstack.archives.outcome import ArchiveOutcome, counted
 from tritonstack.archives.publish import stored_manifest
 from tritonstack.engines.engine_builds import Builder, NoBuilderError, builder_for
 from tritonstack.errors import InputError, TritonstackError
@@ -19,10 +20,6 @@ from tritonstack.naming import ArchiveName, Platform
 from tritonstack.preparation.build_order import Order, OrderedArchive
 from tritonstack.preparation.gpu_step import EngineFailedError
 from tritonstack.preparation.stored_archives import stored_archives
-
-PreparationOutcome = Literal["there already", "copied", "built", "another was first"]
-
-OUTCOMES: tuple[PreparationOutcome, ...] = get_args(PreparationOutcome)
 
 Phase = Literal["order", "copy", "export", "engine", "proof", "commit"]
 
@@ -36,7 +33,7 @@ class Prepared:
 
     name: ArchiveName  # the archive
     place: Place  # of the archive
-    outcome: PreparationOutcome  # how it got there
+    outcome: ArchiveOutcome  # how it got there
     seconds: float = 0.0  # 0 where nothing was done
     source: Place | None = None  # the place that it was copied from, or None
 
@@ -80,9 +77,7 @@ class PrepareSummary:
     archives: tuple[Prepared, ...]
 
     def __str__(self) -> str:
-        outcomes = [item.outcome for item in self.archives]
-        counted = [f"{outcomes.count(outcome)} {outcome}" for outcome in OUTCOMES if outcome in outcomes]
-        return ", ".join(counted) or "nothing to prepare"
+        return counted(item.outcome for item in self.archives) or "nothing to prepare"
 
 
 class PrepareFailedError(TritonstackError):

@@ -17,14 +17,16 @@ from functools import partial
 from pathlib import Path
 
 from tritonstack.archives.bucket import ArtifactBucket
+from tritonstack.archives.build import build_archive, refuse_errors_of_folders
+from tritonstack.archives.outcome import ArchiveOutcome
 from tritonstack.archives.programs import Report
 from tritonstack.archives.publish import BuiltArchive, publish_archives, stored_manifest
-from tritonstack.archives.staging import Proofs, Task, finish, stage_archive
+from tritonstack.archives.staging import Proofs, Task
+from tritonstack.archives.stored_inputs import source_of_digest
 from tritonstack.aws.session import Session
 from tritonstack.disk import partial_folder
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.lint import ServingTarget, lint_folder, refuse_errors
 from tritonstack.local_aws import is_local
 from tritonstack.models.build_target import refuse_unservable
 from tritonstack.models.manifest import Manifest, Places
@@ -38,7 +40,6 @@ from tritonstack.preparation.needed_work import (
     Failure,
     NeededWork,
     Phase,
-    PreparationOutcome,
     Prepared,
     PrepareFailedError,
     PrepareSummary,
@@ -47,7 +48,7 @@ from tritonstack.preparation.needed_work import (
 )
 from tritonstack.preparation.pack_step import finish_archive
 from tritonstack.preparation.runners import runner_for
-from tritonstack.preparation.stored_archives import copy_archive, source_of_digest
+from tritonstack.preparation.stored_archives import copy_archive
 
 _COPIES = 8
 """How many archives are copied at once: S3 does the work."""
@@ -243,12 +244,12 @@ class Preparation:
         work = folder.enter_context(partial_folder(self.places.archives, name=f".{build.name.model}"))
         task = Task(source=build.source, name=build.name, platform=build.platform)
         if build.source.folder not in self._linted:
-            refuse_errors(lint_folder(build.source.folder, target=ServingTarget()))
+            refuse_errors_of_folders([build.source.folder])
             self._linted.add(build.source.folder)
         if build.builder is None:
             refuse_unservable([build.source], platform=build.platform)
-            staged = stage_archive(task, work, self.places, report, self._proofs)
-            return finish(staged, places=self.places, report=report)
+            manifest, _ = build_archive(task, work, self.places, report, self._proofs)
+            return manifest
         seconds = 60.0 * build.order.engine_timeout_minutes
         return prepare_engines(task, work, self.places, report, timeout_seconds=seconds, proofs=self._proofs)
 
@@ -301,7 +302,7 @@ class Preparation:
             [done] = publish_archives(
                 [archive], bucket=self.bucket, local=self._local, places=self.places, report=report
             )
-            outcome: PreparationOutcome = "built" if done.outcome == "published" else "another was first"
+            outcome: ArchiveOutcome = "built" if done.outcome == "published" else "another was first"
             seconds = time.monotonic() - started
             self._add(Prepared(name=build.name, place=first, outcome=outcome, seconds=seconds))
             committed = stored_manifest(self.bucket, build.name, first) if others else None

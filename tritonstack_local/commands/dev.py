@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.archives.build import build_sources
 from tritonstack.archives.publish import BuiltArchive, publish_archives
+from tritonstack.archives.wanted import leaves_engines
 from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.progress import ShownStep, Steps, ended_by_signals
 from tritonstack.client import ModelClient
@@ -29,7 +30,6 @@ from tritonstack.lint.registry import shown
 from tritonstack.models.build_target import target_of
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.sample import compare_answer, to_tensors
-from tritonstack.models.selection import leaves_engines
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.source_files import listed_below
 from tritonstack.models.tensorrt_models import lacks_plan
