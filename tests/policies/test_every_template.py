@@ -27,8 +27,8 @@ from tritonstack.config.loader import load_environment
 from tritonstack.config.pipeline import load_pipeline
 from tritonstack.pipeline.bootstrap import SCALING_ROLE, SCALING_SERVICE, environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
-from tritonstack.review.assembly import normal
 from tritonstack.review.intrinsics import readable
+from tritonstack.review.normal_form import normal
 
 Template = dict[str, Any]
 PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "123456789012"}

@@ -15,13 +15,9 @@ from tritonstack.archives.bucket import ArtifactBucket
 from tritonstack.archives.programs import Report
 from tritonstack.engines.engine_builds import builder_for
 from tritonstack.errors import WorkFailedError
-from tritonstack.preparation.gpu_step import (
-    EngineFailedError,
-    build_engine,
-    fetch_timing_cache,
-    keep_timing_cache,
-    read_result,
-)
+from tritonstack.preparation.gpu_step import EngineFailedError, build_engine
+from tritonstack.preparation.step_result import read_result
+from tritonstack.preparation.timing_cache import fetch_timing_cache, keep_timing_cache
 
 RECORD = {"bytes": 4, "sha256": "0" * 64}
 GOOD: dict[str, Any] = {

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tritonstack.review.assembly import normal_resources, normal_sections
 from tritonstack.review.change import ResourceChange, StackChange
 from tritonstack.review.compare import compare
+from tritonstack.review.normal_form import normal_resources, normal_sections
 from tritonstack.review.snapshot import Asset, AssetKind, EnvironmentSnapshot, Findings, Snapshots, StackSnapshot
 from tritonstack.review.stored import FINDINGS, texts_of
 

@@ -22,7 +22,7 @@ from tests.review.small import (
 )
 from tests.review.values import json_values
 from tritonstack.review.change import ABSENT, Effect, Level, ResourceChange
-from tritonstack.review.resource_changes import differences
+from tritonstack.review.differences import differences
 from tritonstack.review.snapshot import StackSnapshot
 
 TOPIC, ROLE, FUNCTION = "AWS::SNS::Topic", "AWS::IAM::Role", "AWS::Lambda::Function"

@@ -18,8 +18,8 @@ from tritonstack.aws.iam_policies import listed
 from tritonstack.config.pipeline import load_pipeline
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
-from tritonstack.review.assembly import normal
 from tritonstack.review.intrinsics import readable
+from tritonstack.review.normal_form import normal
 
 KEY = "arn:aws:kms:us-east-1:333333333333:key/1"
 Row = tuple[str, str, dict[str, str]]

@@ -20,7 +20,7 @@ from tritonstack.model_files.onnx_graph import GraphTensor
 from tritonstack.models.manifest import EngineEntry, EngineTensor, Manifest, Places, engine_manifest_name
 from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
 from tritonstack.preparation.export_step import Arrays, EngineJob, EngineWork
-from tritonstack.preparation.gpu_step import read_result, take_file
+from tritonstack.preparation.step_result import read_result, take_file
 
 PRINTED = 5e-6
 """Relative rounding of trtexec's output: it writes six significant digits (``--exportOutput``)."""

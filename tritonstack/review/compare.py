@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from tritonstack import naming
 from tritonstack.review.change import ABSENT, Effect, EnvironmentChange, PropertyChange, ResourceChange, StackChange
+from tritonstack.review.differences import differences
 from tritonstack.review.document import FilesEntry, FindingEntry
 from tritonstack.review.intrinsics import assets_in, references
-from tritonstack.review.resource_changes import SSM_PARAMETER, Certainty, differences, moved_values, resource_changes
+from tritonstack.review.resource_changes import SSM_PARAMETER, Certainty, moved_values, resource_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, Snapshots, StackSnapshot
 from tritonstack.review.traffic import traffic_changes
 

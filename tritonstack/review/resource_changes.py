@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tritonstack.cloudformation.resource_schemas import CUSTOM, ReplacementRules, Replaces, replacement_rules
 from tritonstack.review.change import ABSENT, Effect, PropertyChange, ResourceChange
-from tritonstack.review.intrinsics import assets_in, is_function, physical_name, references
+from tritonstack.review.differences import Path, differences, leaves
+from tritonstack.review.intrinsics import assets_in, physical_name, references
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
-Path = tuple[str | int, ...]
 Certainty = Literal["yes", "maybe"]
 SSM_PARAMETER = "AWS::SSM::Parameter"
 _OF_SSM = "AWS::SSM::Parameter::Value<"
 _POLICY_NAME = "PolicyName"
-_NAMES = ("Sid", "VariantName", "Name", "Id", "Key", "AlarmName", "ContainerHostname")
-"""Members that name an item of a list, in the order in which they are tried."""
 _NEVER_UPDATED = {"AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle"}
 _KEPT = {"Delete": 0, "Snapshot": 1, "Retain": 2, "RetainExceptOnCreate": 2}
 _NO_LONGER_KEPT = {
@@ -137,90 +135,6 @@ def _renamed_policies(before: Mapping[str, Resource], after: Mapping[str, Resour
     return found
 
 
-# Differences of two values.
-
-
-def differences(before: Json, after: Json, path: Path = (), *, names: tuple[str, ...] = ()) -> Iterator[PropertyChange]:
-    """Differences of two values, as deep in as possible; none where they are equal.
-
-    Items of lists are matched by the member that names them, where all have one and no two the same; else by index.
-    ``path``: where the values are. ``names``: members that name items, in place of CloudFormation's; a list without
-    them is then one value.
-    """
-    if _equal(before, after):
-        return
-    if isinstance(before, dict) and isinstance(after, dict) and not is_function(before) and not is_function(after):
-        for name in sorted(before.keys() | after.keys()):
-            yield from _member(before, after, name, (*path, name), names)
-    elif isinstance(before, list) and isinstance(after, list) and (places := _matched_places(before, after, names)):
-        old, new = places
-        by_old, by_new = dict(zip(old, before, strict=True)), dict(zip(new, after, strict=True))
-        found = [
-            each for place in {**by_old, **by_new} for each in _member(by_old, by_new, place, (*path, place), names)
-        ]
-        # None: the same items in another order.
-        yield from found or [PropertyChange(path=path, before=before, after=after)]
-    else:
-        yield PropertyChange(path=path, before=before, after=after)
-
-
-def _member(
-    before: Mapping[str | int, Json],
-    after: Mapping[str | int, Json],
-    name: str | int,
-    path: Path,
-    names: tuple[str, ...],
-) -> Iterator[PropertyChange]:
-    if name in before and name in after:
-        yield from differences(before[name], after[name], path, names=names)
-    else:
-        yield PropertyChange(path=path, before=before.get(name, ABSENT), after=after.get(name, ABSENT))
-
-
-def _leaves(value: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
-    """Every scalar, intrinsic function and empty container inside a value, with its path as ``differences`` has it."""
-    if isinstance(value, dict) and value and not is_function(value):
-        for name, each in value.items():
-            yield from _leaves(each, (*path, name))
-    elif isinstance(value, list) and value:
-        names = _item_names(value, _NAMES) if len(value) > 1 else None
-        for place, each in enumerate(value):
-            yield from _leaves(each, (*path, f"[{names[place]}]" if names else place))
-    else:
-        yield path, value
-
-
-def _matched_places(
-    before: list[Json], after: list[Json], names: tuple[str, ...]
-) -> tuple[list[str | int], list[str | int]] | None:
-    """The items' names, where both sides have them and at least one in common; else, or of single items, indexes."""
-    if names or len(before) > 1 or len(after) > 1:
-        old, new = _item_names(before, names or _NAMES), _item_names(after, names or _NAMES)
-        if old is not None and new is not None and (names or set(old) & set(new)):
-            return [f"[{name}]" for name in old], [f"[{name}]" for name in new]
-    return None if names else (list(range(len(before))), list(range(len(after))))
-
-
-def _item_names(items: Sequence[Json], members: tuple[str, ...]) -> list[str] | None:
-    """The items' own names; None where not all have one, or two the same."""
-    for member in members:
-        names = [each[member] for each in items if isinstance(each, dict) and isinstance(each.get(member), str)]
-        if items and len(names) == len(items) == len(set(names)):
-            return names
-    return None
-
-
-def _equal(before: Json, after: Json) -> bool:
-    """Equality in JSON: ``1`` is not ``true``."""
-    if isinstance(before, bool) != isinstance(after, bool):
-        return False
-    if isinstance(before, dict) and isinstance(after, dict):
-        return before.keys() == after.keys() and all(_equal(before[name], after[name]) for name in before)
-    if isinstance(before, list) and isinstance(after, list):
-        return len(before) == len(after) and all(map(_equal, before, after))
-    return bool(before == after)
-
-
 # What follows: a value moves though its text is the same.
 
 _NAMED, _ASSET = "named", "asset"
@@ -249,7 +163,7 @@ class _Pending:
             replace(each, replaces=_replaces(rules, each)) for each in differences(before.properties, after.properties)
         ]
         uses = []
-        for path, value in _leaves(after.properties):
+        for path, value in leaves(after.properties):
             if not any(path[: len(change.path)] == change.path for change in text):
                 uses += [(path, value, name, _NAMED) for name in references(value)]
                 uses += [(path, value, asset, _ASSET) for asset in assets_in(value)]

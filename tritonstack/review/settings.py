@@ -13,10 +13,10 @@ from tritonstack.errors import TritonstackError
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.change import ABSENT, Absent
 from tritonstack.review.cost import price_book
+from tritonstack.review.differences import differences
 from tritonstack.review.document import PhraseEntry, SettingEntry, closest
 from tritonstack.review.intrinsics import texts_of
 from tritonstack.review.report import Known, phrases_between
-from tritonstack.review.resource_changes import differences
 from tritonstack.review.snapshot import ENVIRONMENTS, EnvironmentSnapshot, Json, settings_file
 from tritonstack.review.stored import contents_of
 

@@ -24,8 +24,8 @@ from tritonstack.config.loader import load_environment
 from tritonstack.config.pipeline import load_pipeline
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
-from tritonstack.review.assembly import normal
 from tritonstack.review.intrinsics import readable
+from tritonstack.review.normal_form import normal
 from tritonstack_local.emulator.cloudformation import handler_needs
 from tritonstack_local.emulator.cloudformation.handler_needs import (
     ResourceChange,
