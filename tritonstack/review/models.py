@@ -1,18 +1,16 @@
-"""Models that a change adds, removes, rebuilds, rolls back or moves, and the TensorRT engines that it needs."""
+"""Models that a change adds, removes, rebuilds, rolls back or moves."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 
 from tritonstack.models.manifest import python_target
 from tritonstack.naming import DIGEST_PATTERN, RECORDS_TYPE, Platform, endpoint_of_records
-from tritonstack.review.document import EngineEntry, ModelEntry
+from tritonstack.review.document import ModelEntry
 from tritonstack.review.intrinsics import assets_in
 from tritonstack.review.snapshot import (
     PIPELINE,
@@ -21,11 +19,8 @@ from tritonstack.review.snapshot import (
     Resource,
     StackSnapshot,
     settings_file,
-    stack_of,
 )
-from tritonstack.review.stored import commits_of, contents_of
-from tritonstack.review.traffic import ENDPOINT, endpoint_name
-from tritonstack.untrusted.foreign_text import parse_json
+from tritonstack.review.traffic import ENDPOINT
 
 _DIGEST = re.compile(DIGEST_PATTERN)
 
@@ -82,79 +77,8 @@ def _endpoint_of(records: list[Resource], stack: StackSnapshot) -> str | None:
     return chosen[0] if len(chosen) == 1 else None
 
 
-# Earlier releases, to tell a rollback from a rebuild.
-MOST_COMMITS = 200
-"""How many commits of a snapshot are searched."""
 EarlierReleases = Callable[[str, str, str, str], str | None]
 """(stack, endpoint, model, digest) → where the model had the digest before; None where it never had."""
-
-
-def committed_releases(environment: str, *, base: str, repository: Path) -> EarlierReleases:
-    """The release sets in an environment's snapshots that were committed up to a commit, newest first, in words.
-
-    ``repository``: its root, or a folder in it that holds ``snapshots``.
-    """
-
-    @cache
-    def stacks(stack: str) -> tuple[tuple[str, StackSnapshot], ...]:
-        """Commit and snapshot of a stack; files that are no snapshots are passed over."""
-        path = f"snapshots/{environment}/{stack}.json"
-        commits = commits_of(base, path, repository=repository, most=MOST_COMMITS)
-        found = []
-        texts = contents_of([(each, path) for each in commits], repository=repository)
-        for commit, text in zip(commits, texts, strict=True):
-            with suppress(ValueError, KeyError, TypeError, AttributeError):
-                if text is not None:
-                    found.append((commit, stack_of(stack, parse_json(text), {})))
-        return tuple(found)
-
-    def earlier(stack: str, endpoint: str, model: str, digest: str) -> str | None:
-        for commit, snapshot in stacks(stack):
-            if any(each.endpoint == endpoint and each.models.get(model) == digest for each in sets_of(snapshot)):
-                return f"the snapshots of {commit[:12]}"
-        return None
-
-    return earlier
-
-
-# Triton releases with known vulnerabilities.
-_TAG = re.compile(r":(\d{2}\.(?:0[1-9]|1[0-2]))(?:-|$)")
-"""The release in an image's tag: ``…/sagemaker-tritonserver:24.09-py3``."""
-
-
-def vulnerable_releases(before: EnvironmentSnapshot, after: EnvironmentSnapshot) -> tuple[str, ...]:
-    """A sentence for every endpoint that gets vulnerabilities which it did not have, by stack and name."""
-    from tritonstack.catalogue import load_catalogue  # noqa: PLC0415 - its data files, rarely needed
-
-    known, had, found = load_catalogue().vulnerabilities, dict(_releases(before)), []
-    for (stack, endpoint), release in _releases(after):
-        then = had.get((stack, endpoint))
-        earlier = set() if then is None else {each.id for each in known(then)}
-        added = [each for each in known(release) if each.id not in earlier]
-        if not added:
-            continue
-        runs = f"runs release {release} instead of {then}: {len(added)} more known vulnerabilities"
-        if then is None:
-            runs = f"is new on release {release}, which has {len(added)} known vulnerabilities"
-        score = "" if added[0].score is None else f"CVSS {added[0].score}, "
-        found.append(f"{stack}: {endpoint} {runs}, the gravest {added[0].id} ({score}fixed in {added[0].fixed_in})")
-    return tuple(found)
-
-
-def _releases(environment: EnvironmentSnapshot) -> Iterator[tuple[tuple[str, str], str]]:
-    """Stack and endpoint, and the release: the release set's, else the one in the image's tag."""
-    for _, stack in sorted(environment.stacks.items()):
-        sets = {each.logical_id: each.platform.release for each in sets_of(stack)}
-        models = [each.properties.get("PrimaryContainer", {}) for each in stack.of_type("AWS::SageMaker::Model")]
-        tagged = {match[1] for each in models if (match := _TAG.search(str(each.get("Image", ""))))}
-        of_image = tagged.pop() if len(tagged) == 1 else None
-        for endpoint in stack.of_type(ENDPOINT):
-            release = sets.get(endpoint.logical_id) or of_image
-            if release is not None:
-                yield (stack.name, endpoint_name(endpoint)), release
-
-
-# Changes of models.
 
 
 class ModelChangeKind(StrEnum):
@@ -299,80 +223,3 @@ def _rebuilt(dependency: str | None, old: Platform, new: Platform) -> bool | Non
         return dependency == "engine"
     targets = [python_target(each) for each in (old, new)]
     return None if dependency is None or None in targets else targets[0] != targets[1]
-
-
-# TensorRT engines that a change makes necessary, and what builds each.
-_GPU_CONTAINER = "LINUX_GPU_CONTAINER"
-
-
-def engine_builds(
-    before: EnvironmentSnapshot, after: EnvironmentSnapshot, *, dependencies: Mapping[str, str] | None = None
-) -> tuple[EngineEntry, ...]:
-    """The engines that are needed after the change and were not before, by platform, model and digest.
-
-    An archive that is in the bucket already is not built again; no template has that. ``dependencies``: model → what
-    its archive depends on (none, python, engine) by its folder, where the template has no build set.
-    """
-    had = {(each.platform, model, digest) for each in served_sets(before) for model, digest in each.models.items()}
-    wanted: dict[tuple[Platform, str, str], list[ServedSet]] = {}
-    for each in served_sets(after):
-        for model, digest in each.models.items():
-            if (each.platform, model, digest) not in had:
-                wanted.setdefault((each.platform, model, digest), []).append(each)
-    found = []
-    for (platform, model, digest), sets in sorted(wanted.items()):
-        orders = [order for each in sets if (order := _order(after.stacks[each.stack], each)) is not None]
-        rows = (row for order in orders for row in order["archives"])
-        ordered = (row.get("dependency") for row in rows if (row["model"], row["digest"]) == (model, digest))
-        if (next(ordered, None) or (dependencies or {}).get(model)) != "engine":
-            continue
-        endpoints = sorted({each.endpoint for each in sets})
-        where = _where(sets[0], orders[0] if orders else {}, after)
-        sentence = (
-            f"{model} ({digest}) for {platform}, which {', '.join(endpoints)} serve{'s'[len(endpoints) > 1 :]}, "
-            f"needs an engine: {'the deployment' if orders else 'a build before the deployment'} builds it, {where}, "
-            "unless the bucket has it."
-        )
-        # With ``builds: {on_deploy: false}``.
-        beside = "" if orders else " The deployment itself builds nothing, and fails where the archive is missing."
-        entry = EngineEntry(
-            model=model, digest=digest, platform=str(platform), where=where, sentence=f"{sentence}{beside}"
-        )
-        found.append(entry)
-    return tuple(found)
-
-
-def _order(stack: StackSnapshot, served: ServedSet) -> Mapping[str, Json] | None:
-    """The build set of an endpoint, where its deployment builds what is missing."""
-    for _, document in sorted(stack.documents.items()):
-        ordered = isinstance(document, dict) and isinstance(document.get("archives"), list)
-        if ordered and document.get("endpoint") == served.endpoint:
-            found: Mapping[str, Json] = document
-            return found
-    return None
-
-
-def _where(served: ServedSet, order: Mapping[str, Json], environment: EnvironmentSnapshot) -> str:
-    """The place that the build chooses, on the machine of the template's CodeBuild project: ``CodeBuild on … (A10G)``.
-
-    Where nothing builds the engine, the reason.
-    """
-    from tritonstack.engines.engine_builds import NoBuilderError, builder_for  # noqa: PLC0415 - most changes build nothing
-
-    region = order.get("region") or environment.stacks[served.stack].region
-    if region is None:
-        return "nothing builds it: the region is decided when it is deployed"
-    try:
-        image, kind = str(order.get("image")), order.get("engine_builder")
-        builder = builder_for(served.platform, region, image=image, kind=kind)
-    except NoBuilderError as error:
-        return f"nothing builds it: {error}"
-    machine, gpu = builder.machine.name, f" ({builder.machine.gpu})"
-    if builder.kind != "codebuild":
-        return f"SageMaker Processing on {machine}{gpu}"
-    projects = [one for each in environment.stacks.values() for one in each.of_type("AWS::CodeBuild::Project")]
-    given = [each.properties.get("Environment", {}) for each in projects]
-    machines = sorted({str(each.get("ComputeType")) for each in given if each.get("Type") == _GPU_CONTAINER})
-    if machines and machine not in machines:
-        machine, gpu = " or ".join(machines), ""
-    return f"CodeBuild on {machine}{gpu}"

@@ -27,19 +27,14 @@ from tritonstack.review.document import (
     StackEntry,
     closest,
 )
+from tritonstack.review.earlier_releases import committed_releases
+from tritonstack.review.engine_changes import engine_builds
 from tritonstack.review.intrinsics import Names, texts_of
 from tritonstack.review.keys import lost_keys
-from tritonstack.review.models import (
-    EarlierReleases,
-    ModelFolders,
-    committed_releases,
-    engine_builds,
-    model_changes,
-    served_sets,
-    vulnerable_releases,
-)
+from tritonstack.review.models import EarlierReleases, ModelFolders, model_changes, served_sets
 from tritonstack.review.snapshot import NO_ENVIRONMENT, EnvironmentSnapshot, Snapshots
 from tritonstack.review.verdict import effect_of_setting, verdict
+from tritonstack.review.vulnerable_releases import vulnerable_releases
 
 
 @dataclass(frozen=True, kw_only=True)
