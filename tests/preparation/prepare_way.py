@@ -34,7 +34,7 @@ from tritonstack.preparation.build_order import Order, OrderedArchive
 from tritonstack.preparation.gpu_step import EngineStoppedError, engine_failure, require_built
 from tritonstack.preparation.needed_work import PrepareSummary
 from tritonstack.preparation.prepare import Preparation, RunnerFor
-from tritonstack.preparation.runners import runner_for as real_runner_for
+from tritonstack.preparation.prepare import runner_for as real_runner_for
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 IMAGE = "785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"

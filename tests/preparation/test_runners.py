@@ -18,8 +18,8 @@ from tritonstack.engines.engine_builds import builder_for
 from tritonstack.preparation import remote_job
 from tritonstack.preparation.build_order import JobNetwork
 from tritonstack.preparation.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, run_name
+from tritonstack.preparation.prepare import runner_for
 from tritonstack.preparation.remote_job import log_tail
-from tritonstack.preparation.runners import runner_for
 
 HEAD = """\
 import json, os, pathlib, sys, time

@@ -23,15 +23,16 @@ from tritonstack.archives.programs import Report
 from tritonstack.archives.publish import BuiltArchive, publish_archives, stored_manifest
 from tritonstack.archives.staging import Proofs, Task
 from tritonstack.archives.stored_inputs import source_of_digest
-from tritonstack.aws.session import Session
+from tritonstack.aws.session import Session, stack_value
 from tritonstack.disk import partial_folder
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.models.build_target import refuse_unservable
 from tritonstack.models.manifest import Manifest, Places
-from tritonstack.naming import ArchiveName
+from tritonstack.naming import ArchiveName, artifact_parameter, builds_parameter
 from tritonstack.preparation.build_order import Order
+from tritonstack.preparation.codebuild_runner import CodeBuildRunner
 from tritonstack.preparation.export_step import EngineJob, EngineWork, prepare_engines
 from tritonstack.preparation.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, build_engine, job_key
 from tritonstack.preparation.needed_work import (
@@ -47,7 +48,7 @@ from tritonstack.preparation.needed_work import (
     needed_work,
 )
 from tritonstack.preparation.pack_step import finish_archive
-from tritonstack.preparation.runners import runner_for
+from tritonstack.preparation.processing_runner import ProcessingRunner
 from tritonstack.preparation.stored_archives import copy_archive
 
 _COPIES = 8
@@ -356,3 +357,30 @@ def preparation_of_project(
             runner_for=partial(runner_for, session=session, bucket=bucket, stop=stop),
             stop=stop,
         )
+
+
+def runner_for(
+    builder: Builder, order: Order, *, session: Session, bucket: ArtifactBucket, stop: threading.Event
+) -> EngineRunner:
+    """The runner for a builder of an order's engines.
+
+    Raises :class:`InputError` where the environment has no builds stack, :class:`WorkFailedError` where SSM refuses.
+    """
+    environment = order.environment
+    builds = f"{environment}/builds"
+    if builder.kind == "codebuild":
+        name = builds_parameter(environment=environment, value="engine-project-name")
+        project = stack_value(session, name, stack=builds)
+        return CodeBuildRunner(builder=builder, session=session, bucket=bucket, project=project, stop=stop)
+    role = builds_parameter(environment=environment, value="processing-role-arn")
+    key = artifact_parameter(environment=environment, value="key-arn")
+    return ProcessingRunner(
+        builder=builder,
+        session=session,
+        bucket=bucket,
+        role_arn=stack_value(session, role, stack=builds),
+        key_arn=stack_value(session, key, stack=f"{environment}/artifacts"),
+        network=order.network,
+        tags=order.tags,
+        stop=stop,
+    )

@@ -22,11 +22,11 @@ from tritonstack.naming import (
     stack_path,
 )
 from tritonstack.preparation.build_order import Order, OrderedArchive
+from tritonstack.preparation.codebuild_runner import CodeBuildJob
 from tritonstack.preparation.gpu_step import EngineFailedError
 from tritonstack.preparation.needed_work import copy_of
 from tritonstack.preparation.prepare import preparation_of_project
 from tritonstack.preparation.remote_job import await_job
-from tritonstack.preparation.runners import CodeBuildJob
 from tritonstack.preparation.stored_archives import copy_archive, stored_archives
 from tritonstack.releases.records import DeployedSet, Record
 
