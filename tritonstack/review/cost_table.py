@@ -114,7 +114,6 @@ def cost_rows(
     return (*_endpoints(before, after, prices, traffic or {}), *rows)
 
 
-# Endpoints.
 _BOTH_FLEETS = {Update.ALL_AT_ONCE, Update.CANARY, Update.LINEAR, Update.UNKNOWN}
 
 
@@ -182,9 +181,6 @@ def _times(count: Count, usd: Decimal | None, *, key: str, uncounted: str) -> Am
     if count == 0:
         return Amount()
     return Amount(unknown={key: count}) if usd is None else Amount(known=count * usd)
-
-
-# What stands besides the endpoints.
 
 
 def _beside(environment: EnvironmentSnapshot, book: PriceBook) -> dict[str, CostLine]:
@@ -288,9 +284,6 @@ def _others(environment: EnvironmentSnapshot) -> CostLine | None:
         return None
     amount = total(Amount(unknown={each: 1}) for each in others)
     return CostLine(quantity=f"{len(others)}", idle=amount, most=amount)
-
-
-# The table as data.
 
 
 def table_entry(rows: Sequence[CostRow]) -> CostTableEntry:

@@ -135,8 +135,6 @@ def _renamed_policies(before: Mapping[str, Resource], after: Mapping[str, Resour
     return found
 
 
-# What follows: a value moves though its text is the same.
-
 _NAMED, _ASSET = "named", "asset"
 """A logical id or a parameter, with every attribute of it; an asset or a document."""
 _Moved = dict[tuple[str, str], Certainty]
@@ -234,9 +232,6 @@ def _follow(pending: Mapping[str, _Pending], *, moved: _Moved) -> None:
             elif each.replaces == "maybe" or (each.properties and _is_custom(each.after)):
                 moved.setdefault((name, _NAMED), "maybe")
         came = sum(each.take(moved) for each in pending.values()) > 0
-
-
-# The change of each resource.
 
 
 def _on_both_sides(each: _Pending) -> ResourceChange | None:

@@ -169,7 +169,6 @@ def _shown(value: Json, stack: StackSnapshot) -> str:
     return readable(value) + (f" (default {', '.join(texts)})" if texts else "")
 
 
-# Traffic.
 _KINDS = {"ALL_AT_ONCE": Update.ALL_AT_ONCE, "CANARY": Update.CANARY, "LINEAR": Update.LINEAR}
 _HOW = {"DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties", "RetainDeploymentConfig"}
 """Properties of an endpoint that say how it is updated."""

@@ -296,7 +296,6 @@ def _label(result: ResultPart) -> str:
     return f"{result.configuration}, {result.instance_type.removeprefix('ml.')}"
 
 
-# Horizontal bars.
 BAR = 20
 BAR_LABEL = 150
 

@@ -143,7 +143,6 @@ def _figure(
     )
 
 
-# Axes.
 MOST_LOG_MARKS = 9
 BEYOND = 0.05
 """Of a step: so little beyond the last mark is drawn at the edge."""

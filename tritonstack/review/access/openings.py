@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from tritonstack.aws.iam_policies import cidr_covers, listed
+from tritonstack.aws.iam_policies import listed
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.review.access.permissions import Direction, PermissionChange
 from tritonstack.review.access.policies import SubjectKind
+from tritonstack.review.access.traffic_rules import TrafficRule, width
 from tritonstack.review.document import OpeningEntry
 from tritonstack.review.intrinsics import StackValues
 from tritonstack.review.resource_changes import renamed_ids
@@ -77,9 +77,6 @@ def _opening_sentence(change: PermissionChange) -> str | None:
         verb = "are refused from now on" if change.kind == Direction.NARROWER else "are no longer refused"
         return None if change.whole else f"requests without TLS {verb}: {', '.join(change.actions)}"
     return f"open to everybody: {change.statement}" if change.allows and "anybody" in change.who else None
-
-
-# Facts: what is open or closed on one side, and how two sides compare.
 
 
 class Counts(StrEnum):
@@ -165,76 +162,7 @@ def _compared(
             yield made(fact, OpeningKind.CLOSED if fact.opens else OpeningKind.OPENED, f"no longer {fact.comes}")
 
 
-# Traffic rules of security groups.
 _TYPES = read_data("resource_types.json")
-_ALL = "-1"
-_EVERY_PORT = (0, 65535)
-_PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6", "all": _ALL}
-
-
-@dataclass(frozen=True, kw_only=True, order=True)
-class TrafficRule:
-    """Traffic that a rule allows."""
-
-    protocol: str  # ``tcp``, ``udp``, ``icmp``, …; ``-1`` for every one
-    # first and last; of ICMP, type and code. None where they are known only when deployed
-    ports: tuple[int, int] | None
-    peer: str  # a range of addresses, a prefix list, a security group: as it is compared
-    shown: tuple[str, str] = field(compare=False)  # the ports and the peer as they are shown
-
-    @classmethod
-    def of(cls, properties: Mapping[str, Json], values: StackValues) -> TrafficRule:
-        """The traffic of a security group's rule."""
-        protocol = values.shown(str(properties.get("IpProtocol", _ALL))).lower()
-        protocol = _PROTOCOLS.get(protocol, protocol)
-        peer = next((properties[each] for each in _TYPES["security_group_peers"] if each in properties), "nobody")
-        texts = [values.shown(properties.get(each, "-1")) for each in ("FromPort", "ToPort")]
-        ports: tuple[int, int] | None = None
-        shown = f"{texts[0]} to {texts[1]}"
-        if protocol == _ALL:
-            ports, shown = _EVERY_PORT, ""
-        elif all(text.removeprefix("-").isdecimal() for text in texts):
-            first, last = (int(text) for text in texts)
-            ports, shown = (first, last), f"type {first}, code {last}"
-            if protocol in {"tcp", "udp"}:
-                ports = _EVERY_PORT if first == -1 else ports
-                shown = "every port" if ports == _EVERY_PORT else f"{first}" if first == last else f"{first}-{last}"
-        return cls(protocol=protocol, ports=ports, peer=values.canonical(peer), shown=(shown, values.shown(peer)))
-
-    def covers(self, other: TrafficRule) -> bool:
-        """Whether all traffic that the other one allows is allowed by this one."""
-        peers = self.peer == other.peer or cidr_covers(self.peer, other.peer)
-        if not peers or self.protocol == _ALL:
-            return peers
-        if self.protocol != other.protocol:
-            return False
-        if self.protocol in {"tcp", "udp"} and self.ports is not None and other.ports is not None:
-            return self.ports[0] <= other.ports[0] and other.ports[1] <= self.ports[1]
-        return (self.ports, self.shown[0]) == (other.ports, other.shown[0])
-
-    def words(self, preposition: str) -> str:
-        """``tcp 443 from 0.0.0.0/0 (every IPv4 address)``."""
-        what = "every protocol and port" if self.protocol == _ALL else f"{self.protocol} {self.shown[0]}"
-        return f"{what} {preposition} {self.shown[1]}{_width(self.peer)}"
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether it is the CDK's rule for no outbound traffic: an ICMP type that nothing sends."""
-        return self.protocol == "icmp" and self.ports == (252, 86) and self.peer == "255.255.255.255/32"
-
-
-def _width(peer: str) -> str:
-    """How many addresses a range is, in words; empty for a single one or what is no range."""
-    try:
-        network = ipaddress.ip_network(peer, strict=False)
-    except ValueError:
-        return ""
-    if network.prefixlen == 0:
-        return f" (every IPv{network.version} address)"
-    return f" ({network.num_addresses} addresses)" if network.num_addresses > 1 else ""
-
-
-# The facts of a stack.
 _BLOCKS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
 
 
@@ -267,7 +195,7 @@ class _StackFacts:
                 to, through = self._first(resource, "route_destinations"), self._first(resource, "route_targets")
                 kind = " (a NAT gateway)" if "NatGatewayId" in properties else ""
                 kind = " (an internet gateway)" if self._is_internet(resource) else kind
-                words = f"routes to {to}{_width(to)} through {through}{kind}"
+                words = f"routes to {to}{width(to)} through {through}{kind}"
                 yield self._fact(resource, "route", words, f"{to} {through}", owner=properties.get("RouteTableId"))
             case "AWS::EC2::SubnetRouteTableAssociation":
                 if self._leads_to_internet(properties.get("RouteTableId")):

@@ -81,7 +81,6 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:MOST_FILES]) + (f" and {rest} more" if rest > 0 else "")
 
 
-# Settings.
 def setting_effect(entry: SettingEntry) -> str:
     """What a changed setting does, in a line."""
     if entry.effect is None:
@@ -96,7 +95,6 @@ def setting_value(value: str | None) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
 
 
-# Resources.
 def resource_groups(environment: EnvironmentEntry) -> list[tuple[Effect, list[ResourceEntry]]]:
     """The resources by effect, in the report's order; those that only follow others last."""
     return [
@@ -124,7 +122,6 @@ def hurt_lines(environment: EnvironmentEntry) -> Iterator[tuple[Effect, tuple[Re
             yield from ((effect, (each,), " ".join(each.sentences)) for each in group if each.sentences)
 
 
-# Parts that are lists of sentences.
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """A part of an environment's report."""
@@ -249,7 +246,6 @@ def _findings(environment: EnvironmentEntry) -> Section:
     return Section(title="Policy findings", shown=tuple(shown), folded=tuple(folded), fold=fold)
 
 
-# Costs.
 def unknown_prices(table: CostTableEntry) -> Iterator[str]:
     """A note on unknown prices; none where all are known."""
     if table.unknown:
@@ -289,7 +285,6 @@ def _moved(old: str, new: str) -> str:
     return new if old == new else f"{old} → {new}"
 
 
-# Lines of a difference.
 AROUND = 2
 """Unchanged lines that are shown around a difference."""
 
