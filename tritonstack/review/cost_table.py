@@ -14,8 +14,8 @@ from tritonstack.catalogue.data_file import read_data
 from tritonstack.review.change import Update
 from tritonstack.review.cost import Amount, PriceBook, Prices, moved_text, total
 from tritonstack.review.document import AmountEntry, CostRowEntry, CostTableEntry, TrafficEntry
+from tritonstack.review.endpoints import Count, SnapshotEndpoint, endpoints_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Resource
-from tritonstack.review.traffic import Count, SnapshotEndpoint, endpoints_of
 
 LIST_PRICES = (
     "On-demand list prices; those of other resources than instances are from public documents. Without what is billed "

@@ -11,6 +11,7 @@ from pathlib import Path
 from tritonstack.models.manifest import python_target
 from tritonstack.naming import DIGEST_PATTERN, RECORDS_TYPE, Platform, endpoint_of_records
 from tritonstack.review.document import ModelEntry
+from tritonstack.review.endpoints import ENDPOINT
 from tritonstack.review.intrinsics import assets_in
 from tritonstack.review.snapshot import (
     PIPELINE,
@@ -20,7 +21,6 @@ from tritonstack.review.snapshot import (
     StackSnapshot,
     settings_file,
 )
-from tritonstack.review.traffic import ENDPOINT
 
 _DIGEST = re.compile(DIGEST_PATTERN)
 

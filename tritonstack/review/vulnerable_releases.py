@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tritonstack.review.endpoints import ENDPOINT, endpoint_name
 from tritonstack.review.models import sets_of
 from tritonstack.review.snapshot import (
     EnvironmentSnapshot,
 )
-from tritonstack.review.traffic import ENDPOINT, endpoint_name
 
 _TAG = re.compile(r":(\d{2}\.(?:0[1-9]|1[0-2]))(?:-|$)")
 """The release in an image's tag: ``…/sagemaker-tritonserver:24.09-py3``."""
