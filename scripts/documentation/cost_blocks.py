@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from scripts.documentation.markdown import code, filled, table
 from tritonstack.paths import repository_path
-from tritonstack.review.cost import prices_of
-from tritonstack.review.cost_table import table_of
+from tritonstack.review.costs.cost_table import table_of
+from tritonstack.review.costs.price_book import prices_of
 from tritonstack.review.document import CostTableEntry
 from tritonstack.review.stored import read_snapshots
 from tritonstack.review.views.wording import COST_COLUMNS, cost_cells

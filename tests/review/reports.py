@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from tests.review.small import Template, of, resource, serving, stack
-from tritonstack.review.cost import PriceBook, Prices
+from tritonstack.review.costs.price_book import PriceBook, Prices
 from tritonstack.review.document import BaseEntry, ReviewDocument
 from tritonstack.review.fail_on import matches_of, parse_fail_on
 from tritonstack.review.report import Known, document_of

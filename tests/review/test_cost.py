@@ -14,13 +14,8 @@ from tests.review.test_traffic import CANARY, ROLLING
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack.errors import InputError
 from tritonstack.review.compare import compare
-from tritonstack.review.cost import (
-    PriceBook,
-    Prices,
-    price_book,
-    prices_of,
-)
-from tritonstack.review.cost_table import CostRow, CostTotals, cost_rows
+from tritonstack.review.costs.cost_table import CostRow, CostTotals, cost_rows
+from tritonstack.review.costs.price_book import PriceBook, Prices, price_book, prices_of
 from tritonstack.review.snapshot import NO_ENVIRONMENT, EnvironmentSnapshot
 
 BOOK = PriceBook(overrides={"ml.g4dn.xlarge": Decimal("0.7364"), "ml.g5.xlarge": Decimal("1.5")})

@@ -14,8 +14,9 @@ from tests.review.small import Template, of, resource, serving, stack
 from tests.review.test_cost import target
 from tritonstack.catalogue.prices import service_price
 from tritonstack.review.change import Level
-from tritonstack.review.cost import HOURS_A_MONTH, PriceBook, Prices, price_book
-from tritonstack.review.cost_table import cost_rows, table_entry, table_of
+from tritonstack.review.costs.amounts import HOURS_A_MONTH
+from tritonstack.review.costs.cost_table import cost_rows, table_entry, table_of
+from tritonstack.review.costs.price_book import PriceBook, Prices, price_book
 from tritonstack.review.document import CostRowEntry, CostTableEntry
 from tritonstack.review.snapshot import EnvironmentSnapshot
 from tritonstack.review.stored import read_snapshots

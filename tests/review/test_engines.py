@@ -13,8 +13,8 @@ from tests.engines.engine_environments import served_engines, write_models
 from tests.review.releases import A10G, T4, A, B, dev, release_stack
 from tests.review.small import resource, stack
 from tritonstack.preparation.build_order import build_set
-from tritonstack.review.engine_changes import engine_builds
-from tritonstack.review.models import ModelFolders
+from tritonstack.review.model_changes.engine_changes import engine_builds
+from tritonstack.review.model_changes.models import ModelFolders
 from tritonstack.review.snapshot import NO_ENVIRONMENT, EnvironmentSnapshot
 
 ENGINE = {"fast": "engine", "slow": "engine", "plain": "none"}

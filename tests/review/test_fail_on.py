@@ -11,9 +11,9 @@ from tests.review.small import Template, of, resource, serving, stack
 from tritonstack.errors import InputError
 from tritonstack.review.document import ReviewDocument
 from tritonstack.review.fail_on import WORDS, matches_of, parse_fail_on
+from tritonstack.review.model_changes.vulnerable_releases import vulnerable_releases
 from tritonstack.review.report import Known, document_of
 from tritonstack.review.snapshot import NO_ENVIRONMENT, EnvironmentSnapshot
-from tritonstack.review.vulnerable_releases import vulnerable_releases
 
 
 def matched(given: ReviewDocument, words: str) -> list[str]:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.cases import cases
 from tests.review.projects import commit, git
 from tests.review.releases import T4, A, B, C, dev, release_stack
-from tritonstack.review import models
 from tritonstack.review.document import ModelEntry
-from tritonstack.review.earlier_releases import committed_releases
-from tritonstack.review.models import ModelChangeKind, ModelFolders, model_changes
+from tritonstack.review.model_changes import models
+from tritonstack.review.model_changes.earlier_releases import committed_releases
+from tritonstack.review.model_changes.models import ModelChangeKind, ModelFolders, model_changes
 from tritonstack.review.snapshot import NO_ENVIRONMENT, Snapshots
 from tritonstack.review.stored import write_snapshots
 

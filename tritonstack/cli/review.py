@@ -16,8 +16,8 @@ from tritonstack.disk import temporary_folder
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.paths import project_folder, write_text
 from tritonstack.review.assembly import read_assembly, synthesise
-from tritonstack.review.cost import prices_of
-from tritonstack.review.cost_table import table_of
+from tritonstack.review.costs.cost_table import table_of
+from tritonstack.review.costs.price_book import prices_of
 from tritonstack.review.document import BaseEntry, SettingEntry
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.report import Known, document_of

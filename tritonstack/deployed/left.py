@@ -23,8 +23,9 @@ from tritonstack.deployed.stacks import (
     of_environment,
     why_left,
 )
-from tritonstack.review.cost import Amount, PriceBook, prices_of, total
-from tritonstack.review.cost_table import beside_endpoints
+from tritonstack.review.costs.amounts import Amount, total
+from tritonstack.review.costs.cost_table import beside_endpoints
+from tritonstack.review.costs.price_book import PriceBook, prices_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, stack_of
 
 GONE = ("ValidationException",)

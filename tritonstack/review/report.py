@@ -10,8 +10,8 @@ from tritonstack.review.access.openings import opening_changes
 from tritonstack.review.access.permissions import PermissionChange, permission_changes
 from tritonstack.review.change import ABSENT, Effect, EnvironmentChange, PropertyChange, ResourceChange, StackChange
 from tritonstack.review.compare import compare
-from tritonstack.review.cost import Prices, prices_of
-from tritonstack.review.cost_table import CostRow, CostTotals, amount_entry, cost_rows, table_entry
+from tritonstack.review.costs.cost_table import CostRow, CostTotals, amount_entry, cost_rows, table_entry
+from tritonstack.review.costs.price_book import Prices, prices_of
 from tritonstack.review.document import (
     VERSION,
     BaseEntry,
@@ -27,14 +27,14 @@ from tritonstack.review.document import (
     StackEntry,
     closest,
 )
-from tritonstack.review.earlier_releases import committed_releases
-from tritonstack.review.engine_changes import engine_builds
 from tritonstack.review.intrinsics import Names, texts_of
 from tritonstack.review.keys import lost_keys
-from tritonstack.review.models import EarlierReleases, ModelFolders, model_changes, served_sets
+from tritonstack.review.model_changes.earlier_releases import committed_releases
+from tritonstack.review.model_changes.engine_changes import engine_builds
+from tritonstack.review.model_changes.models import EarlierReleases, ModelFolders, model_changes, served_sets
+from tritonstack.review.model_changes.vulnerable_releases import vulnerable_releases
 from tritonstack.review.snapshot import NO_ENVIRONMENT, EnvironmentSnapshot, Snapshots
 from tritonstack.review.verdict import effect_of_setting, verdict
-from tritonstack.review.vulnerable_releases import vulnerable_releases
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from tritonstack.disk import temporary_folder
 from tritonstack.errors import TritonstackError
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.change import ABSENT, Absent
-from tritonstack.review.cost import price_book
+from tritonstack.review.costs.price_book import price_book
 from tritonstack.review.differences import differences
 from tritonstack.review.document import PhraseEntry, SettingEntry, closest
 from tritonstack.review.intrinsics import texts_of

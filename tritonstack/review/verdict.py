@@ -9,10 +9,10 @@ from decimal import Decimal
 from tritonstack.review.access.openings import OpeningKind
 from tritonstack.review.access.permissions import Direction
 from tritonstack.review.change import Effect, Level, Update
-from tritonstack.review.cost import moved_text
-from tritonstack.review.cost_table import CostRow, CostTotals
+from tritonstack.review.costs.amounts import moved_text
+from tritonstack.review.costs.cost_table import CostRow, CostTotals
 from tritonstack.review.document import EnvironmentEntry, PhraseEntry
-from tritonstack.review.models import ModelChangeKind
+from tritonstack.review.model_changes.models import ModelChangeKind
 from tritonstack.review.snapshot import PIPELINE
 
 LEAST_BESIDE = Decimal("0.01")

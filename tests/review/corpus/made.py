@@ -12,9 +12,9 @@ from tests.review.corpus.facts import facts
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.compare import compare
-from tritonstack.review.cost import Prices, price_book
+from tritonstack.review.costs.price_book import Prices, price_book
 from tritonstack.review.document import BaseEntry, ReviewDocument
-from tritonstack.review.models import EarlierReleases, ModelFolders, sets_of
+from tritonstack.review.model_changes.models import EarlierReleases, ModelFolders, sets_of
 from tritonstack.review.report import Known, document_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Snapshots
 

@@ -14,7 +14,7 @@ from tests.config.environment_file import write_environment
 from tests.tritonstack_capacity.bench.test_cloud_gate import LADDER, fast, measured
 from tritonstack.config import Environment, load_environment
 from tritonstack.monitoring.graphs import variants_of
-from tritonstack.review.cost import prices_of
+from tritonstack.review.costs.price_book import prices_of
 from tritonstack_capacity.commands import bench, size
 from tritonstack_capacity.simulation.scenario import Instance
 from tritonstack_capacity.simulation.scenario_defaults import instance_price

@@ -17,7 +17,7 @@ from rich.text import Text
 from tritonstack.errors import visible
 from tritonstack.pages.page import templates
 from tritonstack.review.change import Effect, Level
-from tritonstack.review.cost_table import LIST_PRICES
+from tritonstack.review.costs.cost_table import LIST_PRICES
 from tritonstack.review.document import CostTableEntry, EnvironmentEntry, PropertyEntry, ReviewDocument
 from tritonstack.review.views import wording
 from tritonstack.review.views.wording import COST_COLUMNS, HURT, MOST_LINES, Section

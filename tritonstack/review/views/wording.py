@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import Literal
 
 from tritonstack.review.change import Effect, Update
-from tritonstack.review.cost import HOURS_A_MONTH
-from tritonstack.review.cost_table import LIST_PRICES
+from tritonstack.review.costs.amounts import HOURS_A_MONTH
+from tritonstack.review.costs.cost_table import LIST_PRICES
 from tritonstack.review.document import (
     AmountEntry,
     CostRowEntry,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tritonstack.naming import Platform
 from tritonstack.review.document import EngineEntry
-from tritonstack.review.models import ServedSet, served_sets
+from tritonstack.review.model_changes.models import ServedSet, served_sets
 from tritonstack.review.snapshot import (
     EnvironmentSnapshot,
     Json,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from tritonstack.review.models import EarlierReleases, sets_of
+from tritonstack.review.model_changes.models import EarlierReleases, sets_of
 from tritonstack.review.snapshot import (
     StackSnapshot,
     stack_of,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tritonstack.review.endpoints import ENDPOINT, endpoint_name
-from tritonstack.review.models import sets_of
+from tritonstack.review.model_changes.models import sets_of
 from tritonstack.review.snapshot import (
     EnvironmentSnapshot,
 )

@@ -12,7 +12,8 @@ from typing import Any
 
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.review.change import Update
-from tritonstack.review.cost import Amount, PriceBook, Prices, moved_text, total
+from tritonstack.review.costs.amounts import Amount, moved_text, total
+from tritonstack.review.costs.price_book import PriceBook, Prices
 from tritonstack.review.document import AmountEntry, CostRowEntry, CostTableEntry, TrafficEntry
 from tritonstack.review.endpoints import Count, SnapshotEndpoint, endpoints_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Resource

@@ -1,0 +1,1 @@
+"""Models that a change adds, rebuilds, rolls back or moves, their engines, and releases of Triton."""
