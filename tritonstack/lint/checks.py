@@ -8,25 +8,21 @@ from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.lint.backends.backend import check_backend, check_formats
-from tritonstack.lint.backends.engine import check_engine
 from tritonstack.lint.backends.fil import check_fil
 from tritonstack.lint.backends.fil_file import check_forest
 from tritonstack.lint.backends.libraries import check_libraries
-from tritonstack.lint.backends.onnx import check_graph
-from tritonstack.lint.backends.onnx_operators import check_operators
+from tritonstack.lint.backends.onnx import check_graph, check_operators
 from tritonstack.lint.backends.onnxruntime import check_onnxruntime
-from tritonstack.lint.backends.tensorrt_fields import check_tensorrt_fields
-from tritonstack.lint.batch_tensors import check_batch_tensors
+from tritonstack.lint.backends.tensorrt import check_engine, check_tensorrt_fields
+from tritonstack.lint.batching import check_batch_tensors, check_queues
 from tritonstack.lint.config import check_metrics, check_name, check_newer_fields, check_parameters, check_syntax
 from tritonstack.lint.content import check_content
-from tritonstack.lint.ensemble import check_ensembles
-from tritonstack.lint.ensemble_requests import check_requests
+from tritonstack.lint.ensemble import check_ensembles, check_requests
 from tritonstack.lint.instances import check_instances, check_python_on_instance, check_response_cache, check_size
 from tritonstack.lint.layout import check_files, check_inside, check_layout, check_recipe, check_versions
 from tritonstack.lint.python.fetches import check_fetches
 from tritonstack.lint.python.python_model import check_calls, check_execution, check_program
 from tritonstack.lint.python.warmup_calls import check_warmup_calls
-from tritonstack.lint.queues import check_queues
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.sequences import check_sequences
 from tritonstack.lint.tensors import check_batching, check_tensors, check_warmup
