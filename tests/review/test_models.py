@@ -14,7 +14,7 @@ from tests.cases import cases
 from tests.review.projects import commit, git
 from tests.review.releases import T4, A, B, C, dev, release_stack
 from tritonstack.review.document import ModelEntry
-from tritonstack.review.model_changes import models
+from tritonstack.review.model_changes import earlier_releases
 from tritonstack.review.model_changes.earlier_releases import committed_releases
 from tritonstack.review.model_changes.models import ModelChangeKind, ModelFolders, model_changes
 from tritonstack.review.snapshot import NO_ENVIRONMENT, Snapshots
@@ -111,7 +111,7 @@ def test_a_digest_of_an_earlier_snapshot_is_a_rollback(tmp_path: Path, monkeypat
     assert f"rolled back to what the snapshots of {commits[0][:12]} had: {C} → {A}" in back.sentence
     [forward] = model_changes(before, dev(release_stack({"one": "d" * 16})), earlier=history)
     assert forward.kind == ModelChangeKind.REBUILT
-    monkeypatch.setattr(models, "MOST_COMMITS", 2)
+    monkeypatch.setattr(earlier_releases, "MOST_COMMITS", 2)
     bounded = committed_releases("dev", base=commits[-1], repository=tmp_path)
     [unseen] = model_changes(before, dev(release_stack({"one": A})), earlier=bounded)
     assert unseen.kind == ModelChangeKind.REBUILT
