@@ -24,7 +24,7 @@ def endpoint_name(endpoint: Resource) -> str:
 
 
 def config_of(endpoint: Resource, stack: StackSnapshot) -> Resource | None:
-    """An endpoint's configuration; None where it lies in another stack."""
+    """An endpoint's configuration; None where it is in another stack."""
     given = endpoint.properties.get("EndpointConfigName")
     for each in stack.of_type(CONFIG):
         named = given is not None and each.properties.get("EndpointConfigName") == given
@@ -67,7 +67,7 @@ class SnapshotEndpoint:
     logical_id: str  # of the AWS::SageMaker::Endpoint
     endpoint: str  # its SageMaker name; its logical id where the name is generated
     region: str | None  # of the stack
-    variants: tuple[Variant, ...]  # none where its configuration lies in another stack
+    variants: tuple[Variant, ...]  # none where its configuration is in another stack
 
 
 def endpoints_of(environment: EnvironmentSnapshot) -> tuple[SnapshotEndpoint, ...]:
