@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.instances import InstanceType, dns_suffix, instance_types, partition
-from tritonstack.catalogue.releases import (
+from tritonstack.catalogue.server_options import ServerOptions, ServeVariable
+from tritonstack.catalogue.triton_releases import (
     RELEASE_PATTERN,
     Backend,
     HostAmi,
@@ -30,7 +31,6 @@ from tritonstack.catalogue.releases import (
     read_vulnerabilities,
     release_order,
 )
-from tritonstack.catalogue.server_options import ServerOptions, ServeVariable
 
 __all__ = [
     "Backend",

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tritonstack.catalogue.releases import release_order
+from tritonstack.catalogue.triton_releases import release_order
 
 Scope = Literal["platform", "single-model", "both"]
 

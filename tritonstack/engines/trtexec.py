@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonstack.catalogue import TritonRelease, load_catalogue
-from tritonstack.catalogue.releases import minor_version
+from tritonstack.catalogue.triton_releases import minor_version
 from tritonstack.catalogue.trtexec_options import tensorrt_candidates, trtexec_options
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.runtime_options import INT64_TENSORS_SINCE, Engine, Shape

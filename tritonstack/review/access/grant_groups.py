@@ -29,7 +29,7 @@ class Group:
 
 
 def grouped(grants: Iterable[Grant], *, by_conditions: bool = True) -> tuple[Group, ...]:
-    """As few statements as merging by action, then by resource, then by principal gives; sorted.
+    """Statements merged by action, then by resource, then by principal; sorted.
 
     ``by_conditions``: whether grants with other conditions stay apart.
     """
