@@ -15,8 +15,10 @@ from PIL import Image
 from tests.client.fake_triton import datatype_of
 from tests.client.tokenizers_for_tests import WORDS, write_tokenizer
 from tritonstack.adapters import ImageAdapter, TextAdapter
+from tritonstack.client.images import as_png, pixels, rgb
 from tritonstack.client.manifest import TensorSpec
-from tritonstack.client.preprocessing import as_png, pixels, rgb, text_from, to_arrays, tokens
+from tritonstack.client.preprocessing import to_arrays
+from tritonstack.client.tokenization import text_from, tokens
 from tritonstack.errors import InputError, WorkFailedError
 
 PIXELS = ImageAdapter(input="x", encoding="pixels", crop=2)

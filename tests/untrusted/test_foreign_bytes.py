@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from tritonstack.adapters import ImageAdapter
 from tritonstack.adding.model_file import forward_arguments
 from tritonstack.catalogue.model_formats import FormatError, beyond_torch, torchscript_version
+from tritonstack.client.images import check_image, pixels
 from tritonstack.client.inputs import LARGEST_ARRAYS, InputFile, read_inputs
-from tritonstack.client.preprocessing import check_image, pixels
 from tritonstack.config.yaml_loader import MOST_VALUES, YamlError, parse_yaml
 from tritonstack.errors import InputError
 from tritonstack.model_files.forest_file import ForestError, read_forest

@@ -73,7 +73,7 @@ def _meaning(kind: AnswerKind, row: Array, files: Mapping[str, Path]) -> Meaning
     if row.dtype.kind not in wanted or row.size == 0:
         raise WorkFailedError(f"output {kind.output} holds {row.size} values of {row.dtype}: nothing to make sense of")
     if isinstance(kind, TextAnswer):
-        from tritonstack.client.preprocessing import text_from  # noqa: PLC0415  (only for texts: a library of its own)
+        from tritonstack.client.tokenization import text_from  # noqa: PLC0415  (only for texts: a library of its own)
 
         return Text(text=text_from(row.tolist(), files[kind.tokenizer]))
     values = row.astype(np.float64)

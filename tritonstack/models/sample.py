@@ -62,7 +62,7 @@ def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems:
         found = f"{kind} file {request.name}, but no adapter for it"
         problems.append(Problem(file=recipe_file, field="sample.request", found=found, allowed=f"adapters.{kind}"))
     elif content is not None and kind == "image":
-        from tritonstack.client.preprocessing import check_image  # noqa: PLC0415  Pillow, which synthesis need not load
+        from tritonstack.client.images import check_image  # noqa: PLC0415  Pillow, which synthesis need not load
 
         with collecting(problems):
             check_image(content, file=str(request))
