@@ -9,7 +9,7 @@ import pytest
 
 from tests.fake_aws import AwsError, Response
 from tests.preflight.subjects import results_of, served
-from tritonstack.preflight.key_change import check_key_change
+from tritonstack.preflight.deployed import check_key_change
 
 IDS = ("11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555")
 OWN, OTHER = (f"arn:aws:kms:us-east-1:123456789012:key/{each}" for each in IDS)

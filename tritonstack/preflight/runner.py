@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tritonstack.preflight.account import check_account, check_bootstrap, check_image, check_key
+from tritonstack.preflight.deployed import check_endpoint_name, check_key_change, check_left_stacks, check_stacks
 from tritonstack.preflight.ec2 import check_left_network, check_subnet
-from tritonstack.preflight.key_change import check_key_change
-from tritonstack.preflight.names import check_endpoint_name
 from tritonstack.preflight.quotas import check_codebuild_quota, check_endpoint_quota, check_processing_quota
 from tritonstack.preflight.role import check_role
-from tritonstack.preflight.stacks import check_left_stacks, check_stacks
 from tritonstack.preflight.subject import CheckedItem, PreflightResult, Subject
 
 LONGEST_SECONDS = 90.0

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fake_aws import AwsError, Response
 from tests.preflight.subjects import results_of, served
-from tritonstack.preflight.names import check_endpoint_name
+from tritonstack.preflight.deployed import check_endpoint_name
 
 NAME = "test-e0"
 ARN = f"arn:aws:sagemaker:us-east-1:123456789012:endpoint/{NAME}"
