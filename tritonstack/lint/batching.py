@@ -1,4 +1,4 @@
-"""Rules about batches: ``batch_input`` and ``batch_output``, and the queues of the dynamic batcher."""
+"""Rules about batches: ``max_batch_size``, ``batch_input`` and ``batch_output``, the dynamic batcher and its queues."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from tritonstack.lint.completion import complete
 from tritonstack.lint.registry import Finding
-from tritonstack.lint.view import RepositoryView, at_line
+from tritonstack.lint.view import RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node, enum_members
 from tritonstack.models.model_view import ModelView
 
@@ -101,3 +101,24 @@ def _levels(model: ModelView, dynamic: Node, levels: int) -> Iterator[Finding]:
         if not 1 <= policy.integer("key") <= levels:
             found = f"priority_queue_policy of level {policy.integer('key')}"
             yield at_line(model, policy.line, "priority-level", found, allowed)
+
+
+# Source: core src/model_config_utils.cc (ValidateModelConfig).
+
+
+def check_batching(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with batching."""
+    if model.config.max_batch_size < 0:
+        found = f"max_batch_size: {model.config.max_batch_size}"
+        yield at_field(model, "max_batch_size", "max-batch-size", found, "0 or more")
+    dynamic = model.config.node.node("dynamic_batching")
+    if dynamic is None:
+        return
+    done, limit = complete(view, model), model.config.max_batch_size
+    if done.max_batch_size == 0 and done.is_known:
+        yield at_line(model, dynamic.line, "dynamic-batching", "dynamic_batching with max_batch_size 0")
+    for size in dynamic.integers("preferred_batch_size"):
+        if not 0 < size <= limit:  # Triton compares it before the backend completes anything
+            line = dynamic.line_of("preferred_batch_size")
+            allowed = f"1 to max_batch_size, {limit}" if limit > 0 else "none: max_batch_size is 0"
+            yield at_line(model, line, "preferred-batch-size", f"preferred_batch_size {size}", allowed)

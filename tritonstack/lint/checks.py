@@ -14,7 +14,7 @@ from tritonstack.lint.backends.libraries import check_libraries
 from tritonstack.lint.backends.onnx import check_graph, check_operators
 from tritonstack.lint.backends.onnxruntime import check_onnxruntime
 from tritonstack.lint.backends.tensorrt import check_engine, check_tensorrt_fields
-from tritonstack.lint.batching import check_batch_tensors, check_queues
+from tritonstack.lint.batching import check_batch_tensors, check_batching, check_queues
 from tritonstack.lint.config import check_metrics, check_name, check_newer_fields, check_parameters, check_syntax
 from tritonstack.lint.content import check_content
 from tritonstack.lint.ensemble import check_ensembles, check_requests
@@ -25,7 +25,7 @@ from tritonstack.lint.python.python_model import check_calls, check_execution, c
 from tritonstack.lint.python.warmup_calls import check_warmup_calls
 from tritonstack.lint.registry import Finding
 from tritonstack.lint.sequences import check_sequences
-from tritonstack.lint.tensors import check_batching, check_tensors, check_warmup
+from tritonstack.lint.tensors import check_tensors
 from tritonstack.lint.view import (
     RepositoryView,
     ServingTarget,
@@ -34,6 +34,7 @@ from tritonstack.lint.view import (
     view_folder,
     view_repository,
 )
+from tritonstack.lint.warmup import check_warmup
 from tritonstack.models.model_config import read_config
 from tritonstack.models.model_view import ModelView, view_model
 from tritonstack.models.pbtxt import Field, PbtxtError, parse
