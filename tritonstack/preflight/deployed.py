@@ -34,7 +34,7 @@ def _states(item: CheckedItem, subject: Subject) -> Iterator[PreflightResult]:
 
 
 def check_left_stacks(subject: Subject) -> Iterator[PreflightResult]:
-    """Nothing that the environment's file no longer has is deployed: no deployment removes it, and it is billed."""
+    """Warn about deployed stacks that left the environment's file: no deployment removes them, and they are billed."""
     name = subject.environment.environment
     item = CheckedItem(
         check="left-stacks", subject=f"{name}-*", needed="nothing deployed that the environment's file does not have"
