@@ -12,10 +12,10 @@ from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.fleet import SimulatedFleet
 from tritonstack_capacity.simulation.instance import EVICTION, HIT, LOAD, Happening, Machine
 from tritonstack_capacity.simulation.scenario import Autoscaling, Routing
-from tritonstack_capacity.simulation.trace import Floats, ModelChangeKind, ModelTable, Trace, draw_models
+from tritonstack_capacity.simulation.trace import Floats, ModelKind, ModelTable, Trace, draw_models
 
 UNLIMITED = 10**15
-KIND = ModelChangeKind(
+KIND = ModelKind(
     name="model",
     memory=1,
     disk=1,
@@ -41,7 +41,7 @@ MACHINE = Machine(
 )
 
 
-def table(*kinds: ModelChangeKind, popularity: Floats | None = None) -> ModelTable:
+def table(*kinds: ModelKind, popularity: Floats | None = None) -> ModelTable:
     """A model of each kind; all called alike where nothing is said."""
     count = len(kinds)
     return ModelTable(
@@ -52,7 +52,7 @@ def table(*kinds: ModelChangeKind, popularity: Floats | None = None) -> ModelTab
     )
 
 
-def equal_models(count: int, *, kind: ModelChangeKind = KIND, zipf: float = 0.0) -> ModelTable:
+def equal_models(count: int, *, kind: ModelKind = KIND, zipf: float = 0.0) -> ModelTable:
     """Models of one kind, called by Zipf's law."""
     weights = np.arange(1, count + 1, dtype=np.float64) ** -zipf
     return ModelTable(

@@ -19,7 +19,7 @@ from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.instance import LOAD, Happening
 from tritonstack_capacity.simulation.scenario import Autoscaling, Routing
-from tritonstack_capacity.simulation.trace import ModelChangeKind, Trace
+from tritonstack_capacity.simulation.trace import ModelKind, Trace
 
 SPEED = Autoscaling(metric_delay_seconds=30, startup_seconds=200)
 
@@ -36,7 +36,7 @@ def steady(*rates: float, minutes: int) -> Trace:
 
 
 def scaled(
-    scaling: Scaling, *rates: float, minutes: int, speed: Autoscaling = SPEED, kind: ModelChangeKind = KIND, **how: Any
+    scaling: Scaling, *rates: float, minutes: int, speed: Autoscaling = SPEED, kind: ModelKind = KIND, **how: Any
 ) -> Happening:
     """An autoscaled fleet of one model at these rates, one after the other."""
     return simulate(fleet(scaling=scaling, speed=speed, **how), table(kind), steady(*rates, minutes=minutes), seed=0)

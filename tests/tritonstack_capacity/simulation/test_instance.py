@@ -25,7 +25,7 @@ from tests.tritonstack_capacity.simulation.fleets import (
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.instance import DOWNLOADED, FROM_DISK, HIT, WAITED, Happening
 from tritonstack_capacity.simulation.result import call_figures
-from tritonstack_capacity.simulation.trace import ModelChangeKind, Trace
+from tritonstack_capacity.simulation.trace import ModelKind, Trace
 
 COLD = replace(KIND, download_seconds=2.0, load_seconds=3.0, fixed=0.1)
 
@@ -81,7 +81,7 @@ def erlang_c(*, servers: int, load: float) -> float:
     return last / (sum(terms) + last)
 
 
-def mean_latency(kind: ModelChangeKind, *, rate: float, count: int, executions: int = 1, seed: int = 11) -> float:
+def mean_latency(kind: ModelKind, *, rate: float, count: int, executions: int = 1, seed: int = 11) -> float:
     """Seconds, of calls after the first tenth."""
     happening = simulate(
         fleet(executions=executions), table(kind), poisson(rate=rate, count=count, seed=seed), seed=seed
