@@ -126,7 +126,7 @@ THROTTLING_CODES = frozenset(
 """Codes of too many calls, also with status 400 (botocore, retries/standard.py)."""
 RENEW = (
     "  do:      renew the AWS credentials (aws sso login, or a new session of the role),\n"
-    "           then give the same command again: what was done by then stays and is not done twice"
+    "           then run the same command again: what was done by then stays and is not done twice"
 )
 _LOCAL = frozenset(
     {"CredentialRetrievalError", "TokenRetrievalError", "SSOError", "SSOTokenLoadError", "UnauthorizedSSOTokenError",

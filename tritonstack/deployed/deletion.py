@@ -227,4 +227,4 @@ def _summary(failed: Iterable[str], *, done: Sequence[str], later: Sequence[str]
 def goes_on(running: Iterable[str], *, what: str) -> str:
     """Message on what continues after Ctrl-C; empty where nothing runs. ``what``: "deletes", "updates"."""
     names = ", ".join(running)
-    return f"CloudFormation {what} {names} to the end, without this command; give it again to follow" if names else ""
+    return f"CloudFormation {what} {names} to the end, without this command; run it again to follow" if names else ""

@@ -64,7 +64,7 @@ def goes_on_with(aws: LocalAws, environment: str) -> str:
     )
     return (
         f"CloudFormation goes on with {names}, without this command\n"
-        f"  do:      give the same command again, which waits for that first{cancel}"
+        f"  do:      run the same command again, which waits for that first{cancel}"
     )
 
 
