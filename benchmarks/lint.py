@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.measuring import Figure, in_turns, ratio, tell, timed
-from tests.differential.corpus import corpus
+from tests.differential.corpus.kinds import corpus
 from tests.lint.onnx_files import write_graph
 
 FOLDERS = 200

@@ -292,7 +292,7 @@ def test_node_20_works_with_a_warning_and_an_older_one_is_refused(
     problems = script.node_problems()
     printed = capsys.readouterr().err
     assert [refused in problem for problem in problems] == ([] if refused is None else [True])
-    assert [version in line for line in printed.splitlines()] == ([True] if warned else [])
+    assert [str(version) in line for line in printed.splitlines()] == ([True] if warned else [])
     for line in (*problems, *printed.splitlines()):
         assert "python3 scripts/setup.py nodejs && export PATH=" in line
 

@@ -76,7 +76,7 @@ def simulated_steps(trace: list[int], folder: Path) -> list[TraceStep]:
     lines = [f"{APART * (call + 1)},adds-{number}" for call, number in enumerate(trace)]
     (folder / "trace.csv").write_text("\n".join(["time_seconds,model", *lines]) + "\n")
     prepared = prepare(folder / "scenario.yaml", seed=0)
-    happening = simulate(prepared.plan, prepared.models, prepared.trace, seed=0)
+    happening = simulate(prepared.fleet, prepared.models, prepared.trace, seed=0)
     seconds, models, _ = happening.events.of_kind(EVICTION)
     # An eviction belongs to the last call before it.
     call_of = np.searchsorted(prepared.trace.times, seconds, side="right") - 1

@@ -14,6 +14,7 @@ from tritonstack_capacity.bench.document import BenchDocument
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.commands import bench as bench_module
 from tritonstack_capacity.commands.bench import command
+from tritonstack_capacity.commands.bench_view import show
 
 FOUND = document(result("plain", point(users=1, per_minute=1000, p95=60)))
 
@@ -75,7 +76,7 @@ def test_the_terminal_shows_the_table_of_the_page_and_its_notes(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     failing = point(users=1, per_minute=1000, p95=60, failed=7)
-    bench_module.show(document(result("[b]", failing, ended_by="failed: no")), tmp_path)
+    show(document(result("[b]", failing, ended_by="failed: no")), tmp_path)
 
     told = capsys.readouterr().out
     [row] = [line.split() for line in told.splitlines() if "1 user" in line]
