@@ -95,8 +95,8 @@ class ServingStack(cdk.Stack):
                 role=self.role,
                 artifacts=self.artifacts,
             )
-        # Tags of resources that functions make; CloudFormation tags the resources that it makes itself.
-        tags = {**environment.tags, naming.ENVIRONMENT_TAG: environment.environment, naming.ENDPOINT_TAG: endpoint.name}
+        # Tags of what functions make (release records, log groups): CloudFormation tags only what it makes itself.
+        tags = {**environment.resource_tags, naming.ENDPOINT_TAG: endpoint.name}
         if environment.logs.endpoint_days is not None:
             self._own_log(environment, tags=tags, days=environment.logs.endpoint_days)
         self.activation = Activation(

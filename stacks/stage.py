@@ -57,7 +57,7 @@ class EnvironmentStage(cdk.Stage):
         super().__init__(
             scope, environment.environment, env=cdk.Environment(account=environment.account, region=environment.region)
         )
-        tag_all(self, {**environment.tags, naming.ENVIRONMENT_TAG: environment.environment})
+        tag_all(self, environment.resource_tags)
         self.artifacts = ArtifactsStack(self, "artifacts", environment=environment)
         apply_account_requirements(
             self,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from tritonstack import naming
 from tritonstack.arns import Arn
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.price_file import project_prices
@@ -167,6 +168,11 @@ class Environment(SettingsModel):
         return {**value, "endpoints": endpoints}
 
     @property
+    def resource_tags(self) -> dict[str, str]:
+        """The tags that every resource gets, whoever makes it: a stack, a function or a build job."""
+        return {**self.tags, naming.ENVIRONMENT_TAG: self.environment}
+
+    @property
     def joined_network(self) -> NetworkSettings | None:
         """The network that containers join; None where they are in SageMaker's own."""
         return self.network if self.network is not None and self.network.joined is not None else None
@@ -209,7 +215,7 @@ def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> boo
     return needs_engine if environment.builds.on_deploy is None else environment.builds.on_deploy
 
 
-def check_site(settings: Environment, *, stem: str) -> Iterator[Problem]:
+def check_environment_fields(settings: Environment, *, stem: str) -> Iterator[Problem]:
     """Check an environment's own fields; ``stem`` is its file's name without the suffix."""
     name, region = settings.environment, settings.region
     if name != stem:

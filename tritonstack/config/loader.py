@@ -12,7 +12,7 @@ from pathlib import Path
 from tritonstack.config.alarms import check_prices, check_thresholds
 from tritonstack.config.builds import check_builds
 from tritonstack.config.endpoint import check_endpoint
-from tritonstack.config.environment import Environment, check_site
+from tritonstack.config.environment import Environment, check_environment_fields
 from tritonstack.config.fields import Site, repeated
 from tritonstack.config.load_test import check_load_test
 from tritonstack.config.network import check_network
@@ -72,7 +72,7 @@ def project_of(path: Path) -> Path:
 
 def _broken_rules(environment: Environment, path: Path) -> Iterator[Problem]:
     site = Site(environment=environment.environment, region=environment.region, production=environment.production)
-    yield from check_site(environment, stem=path.stem)
+    yield from check_environment_fields(environment, stem=path.stem)
     yield from check_builds(environment.builds)
     if environment.network is not None:
         yield from check_network(environment=environment, network=environment.network, site=site)

@@ -14,7 +14,7 @@ from tritonstack.config.yaml_loader import YamlDocument, validate
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.recipe import Dependency, Size, Weights
 from tritonstack.models.source import BuildChoice
-from tritonstack.naming import DIGEST_PATTERN, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
+from tritonstack.naming import DIGEST_PATTERN, NAME_PATTERN, ArchiveName, Platform
 from tritonstack.served import Served
 from tritonstack.untrusted.foreign_text import parse_json
 
@@ -128,7 +128,7 @@ def build_set(served: Served, endpoint: EndpointSettings) -> Order:
             OrderedArchive(model=model, digest=digest, dependency=served.sources[model].recipe.dependency)
             for model, digest in served.release_sets[endpoint.name].items()
         ),
-        tags={**environment.tags, ENVIRONMENT_TAG: environment.environment},
+        tags=environment.resource_tags,
     )
 
 
