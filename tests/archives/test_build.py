@@ -113,7 +113,7 @@ def test_unchanged_inputs_build_nothing(places: Places) -> None:
     steps: list[str] = []
     assert str(build_models(["double"], places=places)).endswith("bytes")
     second = build_models(["double"], places=places, report=steps.append)
-    assert str(second) == "1 unchanged"
+    assert str(second) == "1 there already"
     assert steps == []
     assert second.built[0].spent == ()
     archive = places.archive(second.built[0].name)

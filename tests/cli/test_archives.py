@@ -54,7 +54,7 @@ def test_an_environment_builds_as_it_says_and_an_option_says_otherwise(project: 
     assert sizes(project) == ["tiny"]
     assert CliRunner().invoke(root, ["build", "-e", "local", "--size", "full"]).exit_code == 0
     assert sizes(project) == ["full", "tiny"]
-    assert "1 unchanged" in CliRunner().invoke(root, ["build"]).stderr
+    assert "1 there already" in CliRunner().invoke(root, ["build"]).stderr
 
 
 @pytest.mark.parametrize("environment", [(), ("-e", "local")])

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from tritonstack.archives.exporting import exported_files
+from tritonstack.archives.outcome import ArchiveOutcome, counted
 from tritonstack.archives.programs import Report, Spent, require_environment
 from tritonstack.archives.staging import Proofs, Task, finish, stage_archive
 from tritonstack.archives.wanted import WantedArchive, left_to_deployment, wanted_archives
@@ -69,11 +70,11 @@ class BuildSummary:
     def __str__(self) -> str:
         fresh = [item for item in self.built if item.fresh]
         made = f"{len(fresh)} built, {sum(item.manifest.archive.bytes for item in fresh):,} bytes" if fresh else ""
-        unchanged = len(self.built) - len(fresh)
+        kept: list[ArchiveOutcome] = ["there already" for item in self.built if not item.fresh]
         skipped = [item.name.model for item in self.built if item.manifest.proof_skipped]
         parts = (
             made,
-            f"{unchanged} unchanged" if unchanged else "",
+            counted(kept),
             f"proof skipped: {', '.join(skipped)}" if skipped else "",
             left_to_deployment(self.left, self.environment),
         )

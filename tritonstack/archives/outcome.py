@@ -1,4 +1,4 @@
-"""How an archive got to its place in the bucket, in the words that ``publish`` and ``prepare`` report."""
+"""How an archive got to its place, in the words that ``build``, ``publish`` and ``prepare`` report."""
 
 from __future__ import annotations
 
