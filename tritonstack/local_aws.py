@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.extensions import extensions
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ class LocalSession(Protocol):
         ...
 
 
+class LackingModuleError(WorkFailedError):
+    """What stands in for an execution environment lacks a module; the message names both, and says nothing of the
+    model's own faults."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ContainerResponse:
     """The response of the local Triton to a sample request."""
@@ -83,11 +88,15 @@ class LocalAwsPackage(Protocol):
         model: str,
         needs: Collection[str],
         request: Mapping[str, np.ndarray[Any, Any]],
+        environments: Mapping[str, Path],
         loads: tuple[str, ...],
         work: Path,
         report: Callable[[str], None],
     ) -> ContainerResponse:
-        """Load a model repository in the local Triton, ``loads`` in addition to the model, and send one request."""
+        """Load a model repository in the local Triton, ``loads`` in addition to the model, and send one request.
+
+        ``environments``: file of the repository → the execution environment that takes its place.
+        """
         ...
 
 

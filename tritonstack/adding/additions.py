@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import yaml
 
+from tritonstack.adding.python_packages import NeededPackages
 from tritonstack.adding.seeded_request import FreeLengths, RequestTensor, attempts, seeded_tensor
 from tritonstack.config.fields import MAXIMUM_NAME
 from tritonstack.config.patterns import PATTERNS
@@ -30,6 +31,8 @@ PLAN = (
 )
 """What a plan is, and what to add in its place: nothing here could answer its sample request."""
 ANSWER = "sample/answer.json"
+LOCK, PACKED = "requirements.txt", "env.tar.gz"
+"""The lock file of a Python model's packages in the model folder; the environment of them in the model's directory."""
 TOLERANCE = 1e-3
 """Of a recorded response whose values are at most 1: a GPU rounds otherwise than the CPU that answered."""
 
@@ -56,6 +59,7 @@ class AddOptions:
     image: str | None = None  # the input that images become
     text: str | None = None  # the input that texts become
     tokenizer: Path | None = None  # of Hugging Face's tokenizers; without it a text is sent as it is
+    packages: tuple[str, ...] = ()  # that a Python model needs, beside those that its folder states
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +85,7 @@ class Addition:
     adapters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as the recipe has them
     sample_file: tuple[str, bytes] | None = None  # the request for an adapter: its name in the folder, its content
     client_files: Mapping[str, Path] = field(default_factory=dict)  # name in the folder → file
+    packages: Mapping[str, NeededPackages] = field(default_factory=dict)  # of the Python model that needs any, by name
     otherwise: str = ""  # the command that makes and adds a model of it that is proved here; empty for none
 
     @property
@@ -110,6 +115,10 @@ class Addition:
             for each in tensors
         )
 
+    def _environment_fields(self, model: str) -> dict[str, str]:
+        """The recipe's fields of the execution environment that a build makes for one of the models."""
+        return {"requirements": LOCK, "packed_as": PACKED} | ({} if model == self.model else {"model": model})
+
     def recipe(self, *, tolerance: float, schema: str) -> str:
         """The text of recipe.yaml. ``schema``: the path of its JSON Schema, empty for none."""
         fields = {
@@ -120,6 +129,7 @@ class Addition:
             "sample": {"request": self.request_file, "answer": ANSWER, "tolerance": tolerance},
             "adapters": dict(self.adapters),
             "client_files": list(self.client_files),
+            "execution_environment": next(map(self._environment_fields, self.packages), None),
         }
         head = f"# yaml-language-server: $schema={schema}\n" if schema else ""
         head += f"# tritonstack build {self.name} --record-sample renews {ANSWER}.\n"

@@ -7,11 +7,12 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonstack.adding.additions import ANSWER, NO_CODE, TOLERANCE, Addition, runs_code
+from tritonstack.adding.additions import ANSWER, LOCK, NO_CODE, TOLERANCE, Addition, runs_code
+from tritonstack.adding.python_packages import lock_packages
 from tritonstack.adding.seeded_request import body_text
 from tritonstack.archives.programs import Report
 from tritonstack.archives.proof import Answered
@@ -40,6 +41,7 @@ class Added:
     failure: TritonstackError | None = None  # why not, or why the endpoint cannot serve it
     remedy: str = ""  # what to do about it
     findings: tuple[Finding, ...] = ()  # of the linter
+    locked: str = ""  # what was locked of the packages of a Python model
 
 
 def refuse_existing(additions: Sequence[Addition], repositories: Path) -> None:
@@ -65,12 +67,14 @@ def write_folder(
     *,
     places: Places,
     target: ServingTarget | None,
+    python: str,
     report: Report,
     announce: Report = lambda _text: None,
 ) -> Added:
     """Write a model folder, lint it, and record the response to its sample request.
 
-    ``announce``: called with what code of the model is run for that, before it is.
+    ``announce``: called with what code of the model is run for that, before it is. ``python``: the release's, which
+    packages of a Python model are locked for (``3.10``).
 
     A folder whose model cannot be run yet stays, without the response; one whose making is interrupted does not. Raises
     :class:`InputError` where the folder exists.
@@ -79,13 +83,14 @@ def write_folder(
     folder = places.folder(addition.name)
     with partial_folder(places.repositories, name=f".{addition.name}") as partial:
         schema = f"../../{SCHEMA}" if (places.repositories.parent / SCHEMA).is_file() else ""
-        _write(addition, partial / addition.name, schema=schema, report=report)
+        locked = _write(addition, partial / addition.name, schema=schema, python=python, report=report)
         (partial / addition.name).rename(folder)
     try:
-        return _recorded(addition, folder, places=places, target=target, report=report, announce=announce)
+        added = _recorded(addition, folder, places=places, target=target, report=report, announce=announce)
     except BaseException:
         shutil.rmtree(folder)
         raise
+    return replace(added, locked=locked)
 
 
 def _recorded(
@@ -130,7 +135,9 @@ def _errors(findings: Sequence[Finding]) -> list[Problem]:
     return [finding.problem() for finding in findings if finding.level == "error"]
 
 
-def _write(addition: Addition, folder: Path, *, schema: str, report: Report) -> None:
+def _write(addition: Addition, folder: Path, *, schema: str, python: str, report: Report) -> str:
+    """Write the folder's files. Returns what was locked for a Python model, empty for nothing."""
+    locked: list[str] = []
     (folder / "sample").mkdir(parents=True)
     write_text(folder / RECIPE, addition.recipe(tolerance=TOLERANCE, schema=schema))
     if addition.sample_file is None:
@@ -145,6 +152,10 @@ def _write(addition: Addition, folder: Path, *, schema: str, report: Report) -> 
         report(f"copying {source.name}")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, folder / name)
+    for needed in addition.packages.values():
+        report(f"locking packages: {needed.origin}")
+        locked.append(lock_packages(needed, python=python, target=folder / LOCK))
+    return "; ".join(locked)
 
 
 def _set_tolerance(recipe: Path, largest: float) -> None:

@@ -11,7 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tritonstack.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, TritonModel, config_text, folder_name
+from tritonstack.adding.additions import (
+    PACKED,
+    PLAN,
+    SUPPORTED,
+    Addition,
+    AddOptions,
+    TritonModel,
+    config_text,
+    folder_name,
+)
+from tritonstack.adding.python_packages import NeededPackages, needed_packages
 from tritonstack.errors import InputError, Problem, collecting, listing, refuse
 from tritonstack.lint.completion import complete
 from tritonstack.lint.content import check_content
@@ -19,12 +29,15 @@ from tritonstack.lint.view import RepositoryView, view_repository
 from tritonstack.models.model_config import EXECUTION_ENV_PATH, Tensor
 from tritonstack.models.model_view import ModelView, view_model
 from tritonstack.models.pbtxt import quoted
+from tritonstack.models.python_calls import programs_of
 from tritonstack.models.recipe import KIND_BACKENDS, Dependency
 from tritonstack.models.source_files import CONFIG, files_below, listed_below
 from tritonstack.models.tensorrt_models import TENSORRT
 from tritonstack.untrusted.folder_files import text_inside
 
 KINDS = {backend: kind for kind, backend in KIND_BACKENDS.items()}
+ENVIRONMENT_PARAMETER = f'parameters {{\n  key: "{EXECUTION_ENV_PATH}"\n  value {{ string_value: "$$TRITON_MODEL_DIRECTORY/{PACKED}" }}\n}}\n'
+"""Names the environment that a build packs of the lock file."""
 COMPLETED = "# Completed by tritonstack add, as Triton does when it loads the model."
 _MOST_LEVELS = 3
 """So many folders that hold nothing but the next one are looked through for the repository."""
@@ -135,6 +148,7 @@ def _addition(
     problems: list[Problem] = []
     unknown: list[str] = []
     models: list[TritonModel] = []
+    packages: dict[str, NeededPackages] = {}
     for name in members:
         model = view.models[name]
         damaged = [finding.problem() for finding in check_content(view, model) if finding.level == "error"]
@@ -146,10 +160,27 @@ def _addition(
         if model.backend == TENSORRT and "1/model.onnx" not in model.files:
             found, advice = PLAN
             problems.append(Problem(file=str(model.directory), found=found, allowed=SUPPORTED, advice=advice))
+        if model.backend == "python" and EXECUTION_ENV_PATH not in model.config.node.entries("parameters"):
+            with collecting(problems):
+                needed = needed_packages(
+                    model.directory,
+                    within=view.root,
+                    programs=programs_of(model.directory),
+                    packages=options.packages,
+                )
+                if needed is not None:
+                    packages[name] = needed
+                    text = f"{text.rstrip()}\n\n{ENVIRONMENT_PARAMETER}"
         files: dict[str, Path] = {}
         with collecting(problems):  # links that lead outside, pipes: copied they would be somebody's files
             files = {file: path for file, path in files_below(model.directory, within=view.root) if file != CONFIG}
         models.append(TritonModel(name=name, config=text, files=files))
+    if len(packages) > 1:
+        found_names = ", ".join(packages)
+        advice = "write one requirements file for all, name its environment by EXECUTION_ENV_PATH in each"
+        problems.append(
+            Problem(file=str(given), found=f"packages for {found_names}", allowed="one model", advice=advice)
+        )
     main = view.models[addressed]
     if not main.backend and main.is_readable:
         allowed = 'backend: "…" or platform: "…"'
@@ -160,7 +191,8 @@ def _addition(
         name=folder_name(options.name or addressed, given=options.name is not None, source=given),
         model=addressed,
         kind=KINDS.get(main.backend, "other"),
-        dependency=_dependency([view.models[name] for name in members]),
+        dependency="python" if packages else _dependency([view.models[name] for name in members]),
+        packages=packages,
         description=f"The Triton model {addressed}{others}.",
         models=tuple(models),
         unknown=tuple(unknown),

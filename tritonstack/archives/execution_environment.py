@@ -1,5 +1,8 @@
 """Python environments that models of Triton's Python backend bring along: pinned wheels, packed once and kept.
 
+The environment of a release has its Python; the local Triton has another one, and gets the same lock file installed
+for that.
+
 The backend (``src/pb_env.cc`` and ``src/stub_launcher.cc`` of triton-inference-server/python_backend) unpacks the
 .tar.gz that ``EXECUTION_ENV_PATH`` names, sources its ``bin/activate`` in bash and starts its stub with its ``lib`` put
 first in LD_LIBRARY_PATH. The stub embeds the Python it was built with, so packages must be for that minor version.
@@ -10,21 +13,22 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
 from tritonstack.archives.packing import pack_reporting
-from tritonstack.archives.programs import Report
+from tritonstack.archives.programs import LOCAL_ENVIRONMENT, Report, environment_version, require_environment
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.digest import sha256_of, short_digest
 from tritonstack.models.recipe import ExecutionEnvironment
-from tritonstack.paths import REPOSITORY, setup_command, write_text
+from tritonstack.paths import REPOSITORY, environment_python, setup_command, write_text
 
 PLATFORM = "x86_64-manylinux_2_28"
 """Every Triton image of the catalogue has a newer C library: Ubuntu 20.04 has 2.31. Python wheels are made for 2.28."""
@@ -55,6 +59,16 @@ unset _environment _python
 """
 
 
+TORCH = "torch"
+"""The package, and the environment under ``.envs/`` that has a build of it for the CPU."""
+_FOR_A_GPU = re.compile(r"torch|triton|nvidia-.+|cuda-.+")
+"""Packages of PyTorch's build for CUDA, of gigabytes: here ``.envs/torch`` stands in for them."""
+TORCH_SITE = "TRITONSTACK_TORCH_SITE"
+"""Variable of the local server's process: the packages of ``.envs/torch``."""
+_TORCH_PATH = ("tritonstack-torch.pth", f'import os, sys; sys.path.append(os.environ.get("{TORCH_SITE}", ""))\n')
+"""A file among the packages, and its line, which Python's module ``site`` runs when it starts."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PackedEnvironment:
     path: Path  # the .tar.gz
@@ -62,30 +76,95 @@ class PackedEnvironment:
     packages: Mapping[str, str]  # name → version
 
 
-def kept_environment(
-    folder: Path, part: ExecutionEnvironment, *, python: str, work: Path, report: Report
-) -> PackedEnvironment:
-    """The packed environment of a Python model, made now or by an earlier build.
+@dataclass(frozen=True, kw_only=True)
+class LocalEnvironment:
+    """What a Python model's packages are in the local Triton: one of both is None, or both where PyTorch's environment
+    has all of them and stands in."""
 
-    ``work`` keeps it as ``<folder>.python-<version>.<digest>.tar.gz``, and its packages next to it. Raises
-    :class:`InputError` where there is no lock file; else as :func:`make_execution_environment`.
+    packed: PackedEnvironment | None = None
+    lacking: str | None = None  # why there is none: a package without a wheel for its Python
+
+
+def local_environment(folder: Path, part: ExecutionEnvironment, *, work: Path, report: Report) -> LocalEnvironment:
+    """The packages of a model's lock file for the Python of the local Triton, packed.
+
+    Of PyTorch's build for CUDA ``.envs/torch`` stands in. Raises :class:`InputError` where there is no lock file, or it
+    names PyTorch and that environment is not made yet.
     """
+    requirements = _lock_file(folder, part)
+    python = environment_version(LOCAL_ENVIRONMENT)
+    names = locked_names(requirements)
+    if TORCH in names:
+        require_environment(TORCH)
+        if {name for name in names if not _FOR_A_GPU.fullmatch(name)} <= _packages_of_torch():
+            return LocalEnvironment()
+    if python is None:
+        return LocalEnvironment()  # the proof reports that the local Triton is not set up
+    try:
+        packed = kept_environment(folder, part, python=python, work=work, report=report, without=_FOR_A_GPU)
+    except WorkFailedError as error:
+        return LocalEnvironment(lacking=f"the lock file gives no environment for the local Triton's {python}: {error}")
+    return LocalEnvironment(packed=packed)
+
+
+def locked_names(requirements: Path) -> frozenset[str]:
+    """Names of a lock file's packages, as the index spells them, for whichever Python; none where it is not there."""
+    lines = requirements.read_text(encoding="utf-8").splitlines() if requirements.is_file() else []
+    return frozenset(re.sub(r"[-_.]+", "-", match[0]).lower() for line in lines if (match := _LOCKED.match(line)))
+
+
+_LOCKED = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(?=\s*(?:\[[^]]*\])?\s*==)")
+
+
+def _packages_of_torch() -> set[str]:
+    """Names of the packages in ``.envs/torch``."""
+    site = next((environment_python(TORCH).parents[1] / "lib").glob("python3*/site-packages"), None)
+    found = distributions(path=[str(site)]) if site else ()
+    return {re.sub(r"[-_.]+", "-", package.metadata["Name"]).lower() for package in found}
+
+
+def _lock_file(folder: Path, part: ExecutionEnvironment) -> Path:
     requirements = folder / part.requirements
     if not requirements.is_file():
         problem = Problem(file=str(requirements), found="no such file", allowed="a pinned requirements file")
         raise InputError([problem])
-    digest = short_digest({"requirements": sha256_of(requirements), "python": python})
+    return requirements
+
+
+def kept_environment(
+    folder: Path,
+    part: ExecutionEnvironment,
+    *,
+    python: str,
+    work: Path,
+    report: Report,
+    without: re.Pattern[str] | None = None,
+) -> PackedEnvironment:
+    """The packed environment of a Python model, made now or by an earlier build.
+
+    ``work`` keeps it as ``<folder>.python-<version>.<digest>.tar.gz``, and its packages next to it. ``without``: names
+    of packages that are left out. Raises :class:`InputError` where there is no lock file; else as
+    :func:`make_execution_environment`.
+    """
+    requirements = _lock_file(folder, part)
+    inputs = {"requirements": sha256_of(requirements), "python": python}
+    digest = short_digest(inputs | ({"without": without.pattern} if without else {}))
     packed = work / f"{folder.resolve().name}.python-{python}.{digest}.tar.gz"
     described = packed.with_suffix(".json")  # written last
     if packed.is_file() and described.is_file():
         return PackedEnvironment(path=packed, python=python, packages=json.loads(described.read_text()))
-    made = make_execution_environment(requirements, python=python, target=packed, report=report)
+    made = make_execution_environment(requirements, python=python, target=packed, report=report, without=without)
     write_text(described, json.dumps(made.packages))
     return made
 
 
 def make_execution_environment(
-    requirements: Path, *, python: str, target: Path, report: Report = lambda _text: None
+    requirements: Path,
+    *,
+    python: str,
+    target: Path,
+    report: Report = lambda _text: None,
+    without: re.Pattern[str] | None = None,
 ) -> PackedEnvironment:
     """Make and pack the environment of a lock file into ``target``, which appears whole or not at all.
 
@@ -99,7 +178,13 @@ def make_execution_environment(
         place = work / "environment"
         site = place / "lib" / f"python{python}" / "site-packages"
         site.mkdir(parents=True)
-        _install(requirements, site, python=python)
+        wanted = requirements
+        if without is not None and any(map(without.fullmatch, locked_names(requirements))):
+            wanted = work / "requirements.txt"
+            wanted.write_text("".join(_entries(requirements, without=without)), encoding="utf-8")
+            name, line = _TORCH_PATH
+            (site / name).write_text(line, encoding="utf-8")
+        _install(wanted, site, python=python)
         _tidy(site)
         found = {package.metadata["Name"].lower(): package.version for package in distributions(path=[str(site)])}
         packages = dict(sorted(found.items()))
@@ -119,28 +204,31 @@ def make_execution_environment(
     return PackedEnvironment(path=target, python=python, packages=packages)
 
 
+def _entries(requirements: Path, *, without: re.Pattern[str]) -> Iterator[str]:
+    """The entries of a lock file, each with its hashes, but for those of some names."""
+    entries = re.split(r"(?m)^(?=[A-Za-z0-9])", requirements.read_text(encoding="utf-8"))
+    for entry in entries:
+        name = _LOCKED.match(entry)
+        if name is None or not without.fullmatch(re.sub(r"[-_.]+", "-", name[0]).lower()):
+            yield entry
+
+
 def activate_script(python: str) -> str:
     """The ``bin/activate`` of an environment for ``python`` (``3.10``) whose packages are in ``lib/python3.10``."""
     return _ACTIVATE.format(python=python)
 
 
 def _install(requirements: Path, site: Path, *, python: str) -> None:
-    """Put a lock file's wheels into ``site``. pip's settings of wheels and certificates count for uv too."""
-    variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
-    if "PIP_FIND_LINKS" in variables:
-        variables.setdefault("UV_FIND_LINKS", variables["PIP_FIND_LINKS"].replace(" ", ","))
-    if "PIP_CERT" in variables:
-        variables.setdefault("SSL_CERT_FILE", variables["PIP_CERT"])
-    variables.setdefault("UV_HTTP_TIMEOUT", "180")
+    """Put a lock file's wheels into ``site``."""
     command = [
-        *(str(_installer()), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"),
+        *(str(installer()), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"),
         *("--target", str(site), "--python", sys.executable),
         *("--python-version", python, "--python-platform", PLATFORM),
         *("--require-hashes", "--link-mode", "copy", "--no-config", "-r", str(requirements.resolve())),
     ]
     ended = subprocess.run(
         command,
-        env=variables,
+        env=installer_variables(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -154,7 +242,18 @@ def _install(requirements: Path, site: Path, *, python: str) -> None:
         raise WorkFailedError(message)
 
 
-def _installer() -> Path:
+def installer_variables() -> dict[str, str]:
+    """The environment of uv: the user's, where pip's settings of wheels and certificates count, too."""
+    variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
+    if "PIP_FIND_LINKS" in variables:
+        variables.setdefault("UV_FIND_LINKS", variables["PIP_FIND_LINKS"].replace(" ", ","))
+    if "PIP_CERT" in variables:
+        variables.setdefault("SSL_CERT_FILE", variables["PIP_CERT"])
+    variables.setdefault("UV_HTTP_TIMEOUT", "180")
+    return variables
+
+
+def installer() -> Path:
     """``uv``, as ``scripts/setup.py`` installed it. Raises :class:`InputError` where it is not there."""
     found = sorted((REPOSITORY / ".envs").glob("uv-*/bin/uv"))
     if not found:

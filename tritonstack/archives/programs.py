@@ -50,6 +50,16 @@ class Limits:
     advice: str  # what to do where it reaches one
 
 
+LOCAL_ENVIRONMENT = "backends"
+"""The environment whose Python the local Triton's Python backend embeds."""
+
+
+def environment_version(name: str) -> str | None:
+    """The minor version (``3.11``) of an environment's Python; None where it is not made yet."""
+    found = next((environment_python(name).parents[1] / "lib").glob("python3.*"), None)
+    return found.name.removeprefix("python") if found and has_environment(name) else None
+
+
 def has_environment(name: str) -> bool:
     return environment_python(name).exists()
 

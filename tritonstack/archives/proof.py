@@ -11,7 +11,7 @@ from typing import Any
 
 from tritonstack.archives.programs import Report, Spent, has_environment, run_script
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local_aws import installed, require_package
+from tritonstack.local_aws import LackingModuleError, installed, require_package
 from tritonstack.models.contents import PROVABLE, called_models, skipped_proof
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import EXECUTION_ENV_PATH, ModelConfig, Node, read_config
@@ -49,18 +49,35 @@ def check_floors(folder: Path, *, recipe: Recipe, figures: Mapping[str, float]) 
 
 
 def prove_sample(
-    repository: Path, *, model: ModelEntry, sample: SampleEntry, request: Arrays, work: Path, report: Report
+    repository: Path,
+    *,
+    model: ModelEntry,
+    sample: SampleEntry,
+    request: Arrays,
+    environments: Mapping[str, Path],
+    lacking: str,
+    work: Path,
+    report: Report,
 ) -> Proven:
     """Run the sample request with the staged models and compare; skipped where no server here has their backends.
+
+    ``environments``: as :func:`answer_request` takes them. ``lacking``: why there is none for the local Triton, where
+    the model needs one: the proof is skipped.
 
     Raises :class:`WorkFailedError` naming the tensor that differs, and :class:`InputError` where the environment of a
     backend is not made on this machine.
     """
     backends = (read_config((path / CONFIG).read_text()).backend for path in model_directories(repository))
-    if skipped := skipped_proof(backends):
+    if skipped := skipped_proof(backends) or lacking:
         report(f"proof of {model.name} skipped: {skipped}")
         return Proven(skipped=skipped)
-    given = answer_request(repository, model=model.name, request=request, work=work, report=report)
+    try:
+        given = answer_request(
+            repository, model=model.name, request=request, environments=environments, work=work, report=report
+        )
+    except LackingModuleError as error:
+        report(f"proof of {model.name} skipped: {error}")
+        return Proven(skipped=str(error))
     difference = compare_answer(sample, given.outputs, model=model.name)
     return Proven(sample_difference=difference, tools=given.tools, stand_ins=given.stand_ins, spent=given.spent)
 
@@ -75,8 +92,18 @@ class Answered:
     spent: Spent
 
 
-def answer_request(repository: Path, *, model: str, request: Arrays, work: Path, report: Report) -> Answered:
+def answer_request(
+    repository: Path,
+    *,
+    model: str,
+    request: Arrays,
+    environments: Mapping[str, Path],
+    work: Path,
+    report: Report,
+) -> Answered:
     """Run a request with the staged models: outside Triton where possible, else in the local Triton.
+
+    ``environments``: file of the repository → the packed environment that takes its place in the local Triton.
 
     Raises :class:`WorkFailedError` where they fail, and :class:`InputError` where a backend cannot be run on this
     machine.
@@ -100,10 +127,13 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
                 model=model,
                 needs=needs,
                 request=request,
+                environments=environments,
                 loads=called_models(configs, directories, addressed=model),
                 work=work,
                 report=report,
             )
+        except LackingModuleError:
+            raise
         except WorkFailedError as error:
             raise WorkFailedError(in_sources(str(error), repository)) from error
         took, step = time.monotonic() - started, f"proof of {model} (local Triton)"

@@ -8,14 +8,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tritonstack.archives.execution_environment import PackedEnvironment, kept_environment
+from tritonstack.archives.execution_environment import (
+    LocalEnvironment,
+    PackedEnvironment,
+    kept_environment,
+    local_environment,
+)
 from tritonstack.archives.exporting import Exported, client_files, export_source, sample_arrays, sample_writer
 from tritonstack.archives.packing import PackResult, pack_reporting
 from tritonstack.archives.programs import Report, Spent
 from tritonstack.archives.proof import Answered, Proven, answer_request, check_floors, prove_sample, sources_file
 from tritonstack.catalogue import load_catalogue
 from tritonstack.disk import link_or_copy
-from tritonstack.errors import Problem, refuse
+from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.lint import ServingTarget, lint_repository, refuse_errors
 from tritonstack.models.build_target import python_of, target_of
 from tritonstack.models.contents import contents_of
@@ -48,8 +53,7 @@ def stage_repository(
 
     Files are linked where the file system can, so that weights are not copied. A file next to ``target`` notes where
     each comes from, for :func:`tritonstack.archives.proof.in_sources`. ``exports``: folder name → the files of its
-    exports, for this folder and for those it uses. ``added``: further files of the addressed model: name below its
-    directory → file.
+    exports, for this folder and for those it uses. ``added``: further files: name in the repository → file.
 
     Raises :class:`InputError` where a used model does not exist, or two models have one name.
     """
@@ -58,8 +62,12 @@ def stage_repository(
     for model in source.own_models:
         noted |= _add(model, exported=exports.get(source.folder.name), left_out=source.produced, target=target)
     for name, path in (added or {}).items():
-        noted[f"{source.model}/{name}"] = path
-        link_or_copy(path, target / source.model / name)
+        if not (target / name).parent.is_dir():
+            found, allowed = f"no model {name.partition('/')[0]}", ", ".join(m.name for m in source.own_models())
+            file, field = str(source.folder / RECIPE), "execution_environment.model"
+            raise InputError([Problem(file=file, field=field, found=found, allowed=allowed)])
+        noted[name] = path
+        link_or_copy(path, target / name)
     problems: list[Problem] = []
     for index, used in enumerate(source.recipe.uses):
         other = ArchiveSource(name=used.folder, folder=source.folder.parent / used.folder, choice=source.choice)
@@ -142,6 +150,7 @@ class Staged:
     exports: Mapping[str, Exported]
     files: Mapping[str, Path]
     environment: PackedEnvironment | None
+    local: LocalEnvironment | None
     sample: SampleEntry
     request: Arrays
     model: ModelEntry
@@ -170,6 +179,8 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
             model=staged.model,
             sample=staged.sample,
             request=staged.request,
+            environments=_local_environments(staged),
+            lacking=(staged.local and staged.local.lacking) or "",
             work=work,
             report=report,
         )
@@ -181,6 +192,14 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
     return replace(staged, files=files, proven=proofs[task.proof], spent=tuple(spent))
 
 
+def _local_environments(staged: Staged) -> dict[str, Path]:
+    """File of the repository → the environment of the same packages for the local Triton's Python."""
+    part, local = staged.task.source.recipe.execution_environment, staged.local
+    if part is None or local is None or local.packed is None:
+        return {}
+    return {part.file(staged.task.source.model): local.packed.path}
+
+
 def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answer: bool) -> Staged:
     """Export, put together and lint an archive in ``work``; ``with_answer``: its sample has one."""
     source, recipe = task.source, task.source.recipe
@@ -188,11 +207,14 @@ def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answ
     own = exports.get(source.folder.name)
     files = client_files(source, own.files if own else None)
     sample = read_sample(source.folder, recipe, own.files if own else None, with_answer=with_answer)
-    part, environment, added = recipe.execution_environment, None, {}
-    if part is not None and task.platform is not None:  # for the local Triton its own environment stands in
-        python = python_of(task.platform)
-        environment = kept_environment(source.folder, part, python=python, work=places.exports, report=report)
-        added = {part.packed_as: environment.path}
+    part, environment, added, local = recipe.execution_environment, None, {}, None
+    if part is not None:
+        local = local_environment(source.folder, part, work=places.exports, report=report)
+        environment = local.packed
+        if task.platform is not None:
+            python = python_of(task.platform)
+            environment = kept_environment(source.folder, part, python=python, work=places.exports, report=report)
+        added = {part.file(source.model): environment.path} if environment is not None else {}
     repository = work / "repository"
     exported = {name: made.files for name, made in exports.items()}
     stage_repository(source, exports=exported, target=repository, added=added)
@@ -206,6 +228,7 @@ def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answ
         exports=exports,
         files=files,
         environment=environment,
+        local=local,
         sample=sample,
         request=request,
         model=model,
@@ -219,8 +242,17 @@ def answer_sample(source: ArchiveSource, *, work: Path, places: Places, report: 
     """
     task = Task(source=source, name=ArchiveName(model=source.name, digest="0" * DIGEST_LENGTH), platform=None)
     staged = _staged(task, work, places, report, with_answer=False)
+    if staged.local is not None and staged.local.lacking:
+        raise WorkFailedError(f"{source.name}: no response can be recorded here: {staged.local.lacking}")
     report(f"response of {source.name}")
-    return answer_request(staged.repository, model=staged.model.name, request=staged.request, work=work, report=report)
+    return answer_request(
+        staged.repository,
+        model=staged.model.name,
+        request=staged.request,
+        environments=_local_environments(staged),
+        work=work,
+        report=report,
+    )
 
 
 def finish(
@@ -240,7 +272,7 @@ def finish(
 
 def _refuse_errors(task: Task, repository: Path, environment: PackedEnvironment | None) -> None:
     part = task.source.recipe.execution_environment
-    absent = [part.packed_as] if part is not None and environment is None else []
+    absent = [part.file(task.source.model)] if part is not None and environment is None else []
     release = load_catalogue().release(task.platform.release) if task.platform else None
     name = f"release {release.version}" if release else ""
     target = ServingTarget(name=name, release=release)  # what exports made is there only now
@@ -262,7 +294,7 @@ def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEn
     part, environment = recipe.execution_environment, None
     if part is not None and staged.environment is not None:
         environment = EnvironmentEntry(
-            file=f"{source.model}/{part.packed_as}",
+            file=part.file(source.model),
             python=staged.environment.python,
             packages=dict(staged.environment.packages),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from tritonstack.adding.additions import ANSWER, TENSOR_FORM, AddOptions, parse_tensors
+from tritonstack.adding.additions import ANSWER, LOCK, TENSOR_FORM, AddOptions, parse_tensors
 from tritonstack.adding.new_folder import Added, refuse_existing, write_folder
 from tritonstack.adding.sources import read_source, with_adapter
 from tritonstack.cli.conventions import LOCAL, echo, environment_option
@@ -22,6 +22,9 @@ from tritonstack.models.model_config import Tensor, read_config
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.source_files import CONFIG, files_below
 from tritonstack.paths import environment_file
+
+OLDEST_PYTHON = "3.10"
+"""Packages are locked for it, and hold for newer ones, where no endpoint says which release serves the model."""
 
 
 @click.command("add")
@@ -43,6 +46,12 @@ from tritonstack.paths import environment_file
     type=click.Path(path_type=Path),
     help="File tokenizer.json, where --text names an input for the numbers of tokens.",
 )
+@click.option(
+    "--package",
+    "packages",
+    multiple=True,
+    help="Package that a Python model needs, beside those in its requirements.txt or pyproject.toml. May be repeated.",
+)
 def command(
     *,
     source: Path,
@@ -55,6 +64,7 @@ def command(
     image: str | None,
     text: str | None,
     tokenizer: Path | None,
+    packages: Sequence[str],
 ) -> int:
     """Make a model folder of a model's file, a Triton model folder or repository, or a model.tar.gz.
 
@@ -71,6 +81,7 @@ def command(
         image=image,
         text=text,
         tokenizer=tokenizer,
+        packages=tuple(packages),
     )
     context = click.get_current_context()
     named = context.get_parameter_source("environment") is ParameterSource.COMMANDLINE
@@ -88,7 +99,15 @@ def command(
             raise InputError([Problem(field="--variant", found=f"{len(found)} models", allowed="one model")])
         adapted = [with_adapter(each, options) for each in found]
         added = [
-            write_folder(each, places=places, target=target, report=step.say, announce=steps.note) for each in adapted
+            write_folder(
+                each,
+                places=places,
+                target=target,
+                python=_release_python(target),
+                report=step.say,
+                announce=steps.note,
+            )
+            for each in adapted
         ]
         step.end_with(
             ", ".join(f"{each.addition.name}{'' if each.recorded else ', without a response'}" for each in added)
@@ -106,6 +125,11 @@ def command(
     if ready:
         echo("\n".join(_next(ready, environment, variant, endpoint=name_of_endpoint)))
     return max((each.failure.exit_code for each in added if each.failure), default=0)
+
+
+def _release_python(target: ServingTarget | None) -> str:
+    """The Python of the endpoint's release; of the oldest current one where no endpoint is known."""
+    return target.release.python if target is not None and target.release is not None else OLDEST_PYTHON
 
 
 def _serving(
@@ -147,6 +171,7 @@ def _written(added: Added) -> Iterator[str]:
         (RECIPE, f"kind {addition.kind}"),
         (f"{addition.model}/{CONFIG}", f"{_tensors(config.inputs)} → {_tensors(config.outputs)}{batch}"),
         *((f"{model.name}/", _size(added.folder / model.name)) for model in addition.models),
+        *([(LOCK, added.locked)] if added.locked else []),
         (addition.request_file, "seeded values" if addition.sample_file is None else "for the adapter"),
         (ANSWER, str(recorded) if recorded else "not recorded"),
     ]

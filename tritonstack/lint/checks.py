@@ -109,7 +109,7 @@ def lint_repository(
 ) -> tuple[Finding, ...]:
     """Every finding about a staged repository, in which everything has to be there.
 
-    ``absent``: files of the addressed model that need not be, such as an environment that the local one stands in for.
+    ``absent``: files of models that need not be (``<model>/<file>``), such as an environment another stands in for.
     ``target``: where it shall be served.
     """
     return _sorted(

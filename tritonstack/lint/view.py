@@ -146,10 +146,12 @@ def view_repository(
     """A model repository as it stands, without a recipe.
 
     A directory without a ``config.pbtxt`` is a model where Triton derives a backend from it.
-    ``absent``: files of the addressed model that are not there, and need not be.
+    ``absent``: files of models that are not there, and need not be: ``<model>/<file>``.
     """
+    lacking = [name.partition("/") for name in absent]
     models = {
-        model.name: view_model(model, absent if model.name == addressed else ()) for model in model_directories(folder)
+        model.name: view_model(model, [file for owner, _, file in lacking if owner == model.name])
+        for model in model_directories(folder)
     }
     for path in sorted(folder.iterdir()):
         if path.is_dir() and path.name not in models and not is_junk(path.name):

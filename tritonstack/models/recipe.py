@@ -213,8 +213,15 @@ class ExecutionEnvironment(ClosedModel):
         description="A requirements file of the folder: every package pinned, with hashes."
     )
     packed_as: InsidePath = Field(
-        "env.tar.gz", description="Its file in the addressed model's directory, which EXECUTION_ENV_PATH names."
+        "env.tar.gz", description="Its file in the model's directory, which EXECUTION_ENV_PATH names."
     )
+    model: str | None = Field(
+        None, description="The Python model of the archive that it is for; without it, the one that requests reach."
+    )
+
+    def file(self, addressed: str) -> str:
+        """Its path in the repository; ``addressed``: the model that requests reach."""
+        return f"{self.model or addressed}/{self.packed_as}"
 
 
 class Recipe(ClosedModel):

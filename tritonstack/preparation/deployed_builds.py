@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonstack.archives.execution_environment import TORCH, locked_names
 from tritonstack.engines.engine_builds import Builder
 from tritonstack.models.contents import contents_of
 from tritonstack.models.source import ArchiveSource
@@ -51,8 +52,9 @@ def build_environments(sources: Iterable[ArchiveSource]) -> tuple[str, ...]:
     for source in _with_used(sources):
         names |= {export.environment for export in source.recipe.exports}
         names |= {OF_BACKEND[backend] for backend in contents_of(source).backends if backend in OF_BACKEND}
-        if source.recipe.execution_environment is not None:
-            names.add("torch")  # the stand-in for an execution environment runs there
+        part = source.recipe.execution_environment
+        if part is not None and TORCH in locked_names(source.folder / part.requirements):
+            names.add(TORCH)  # where the local Triton proves the archive, it stands in for the build for CUDA
     return (*ALWAYS, *sorted(names - set(ALWAYS)))
 
 

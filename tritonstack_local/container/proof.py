@@ -18,9 +18,10 @@ from tritonstack.archives.programs import Report
 from tritonstack.client.body import Body, decode, encode
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import Problem, WorkFailedError, refuse
-from tritonstack.local_aws import ContainerResponse
+from tritonstack.local_aws import ContainerResponse, LackingModuleError
 from tritonstack.paths import setup_command
 from tritonstack_local.container import ContainerSettings, TritonContainer, TritonFiles, prepare_model_data
+from tritonstack_local.container.repository import ENVIRONMENT_NOTE, PARAMETER
 from tritonstack_local.container.serve import SINGLE_MODEL_REPOSITORY
 
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
@@ -32,7 +33,8 @@ _NOT_LOADED = re.compile(r"load failed for model '(?:[^']*::)?([^']*)': (.*?);?\
 """The end of a log of a server that did not start: its message on one model, with the calls in its code."""
 _FRAME = re.compile(r"^(\s+\S+\.py)\((\d+)\): ", re.MULTILINE)
 """A call in a Python model's code, as the Python backend lists those that led to an exception."""
-NEEDED_ENVIRONMENTS = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", "EXECUTION_ENV_PATH": "torch"}
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+NEEDED_ENVIRONMENTS = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", PARAMETER: "torch"}
 """Backend or parameter → the environment of its stand-in, in addition to those of every container."""
 
 
@@ -42,23 +44,34 @@ def answer_in_container(
     model: str,
     needs: Collection[str],
     request: Arrays,
+    environments: Mapping[str, Path],
     loads: tuple[str, ...],
     work: Path,
     report: Report,
 ) -> ContainerResponse:
     """Load a repository as a single-model container does, ``loads`` in addition to the model, and send one request.
 
-    Raises InputError: the environments of the local Triton are not made on this machine. Raises WorkFailedError: the
+    ``environments``: file of the repository → the execution environment that takes its place, which is for the local
+    server's Python.
+
+    Raises InputError: the environments of the local Triton are not made on this machine. Raises LackingModuleError: the
+    stand-in for an execution environment lacks a module that a Python model imports. Raises WorkFailedError: the
     repository does not load, or the request is refused; with the server's own words, and files by their paths in
     ``repository``.
     """
-    _require(needs)
+    _require({need for need in needs if need != PARAMETER})
     environment = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": model, "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
     if loads:
         environment["SAGEMAKER_TRITON_ADDITIONAL_ARGS"] = " ".join(f"--load-model={name}" for name in loads)
     data = work / "model"
     shutil.copytree(repository, data, copy_function=link_or_copy)
+    for name, packed in environments.items():
+        (data / name).unlink(missing_ok=True)  # a link to the repository's, which stays
+        link_or_copy(packed, data / name)
     changes = prepare_model_data(data)
+    stood_in_for = [change for change in changes if ENVIRONMENT_NOTE in change]
+    if stood_in_for:
+        _require({PARAMETER})
     settings = ContainerSettings(environment=environment, multi_model=False, model_data=data)
     body = encode(request, payload_format="binary")
     report(f"proof of {model}: starting the local Triton")
@@ -73,9 +86,10 @@ def answer_in_container(
                 text = text.replace(folder, f"{repository.resolve()}/")
             text = _FRAME.sub(r"\1:\2: ", text)
             reason = _NOT_LOADED.search(text)
-            raise WorkFailedError(
-                f"proof of {model} failed: Triton does not load {reason[1]}: {reason[2]}" if reason else text
-            ) from error
+            failure = f"proof of {model} failed: Triton does not load {reason[1]}: {reason[2]}" if reason else text
+            if stood_in_for and (lacking := _NO_MODULE.search(text)):
+                raise LackingModuleError(f"{stood_in_for[0].partition(': ')[2]}, which has no {lacking[1]}") from error
+            raise WorkFailedError(failure) from error
         version = container.server_version or "unknown"
         peak = _peak_of_tree(container.pid)
         lines = container.log_path.read_text(errors="replace").splitlines()

@@ -25,6 +25,8 @@ from tritonstack.untrusted.tar_reading import first_match
 PARAMETER = "EXECUTION_ENV_PATH"
 MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
 FOLDER = "tritonstack-environment"
+ENVIRONMENT_NOTE = "execution environment"
+"""Begins what is said of one that another stands in for."""
 _PYTHON = re.compile(r"^(?:\./)?(?:lib|bin)/python(3\.\d+)(?:/.*)?$")
 
 _ACTIVATE = """\
@@ -71,7 +73,7 @@ def with_local_environment(
     if not packed and _is_beside(named):
         return text, None
     wanted = f"its Python {carried}" if carried else _release_python(release)
-    note = f"execution environment {Path(named).name}: {_shown(environment)}, Python {python} in place of {wanted}"
+    note = f"{ENVIRONMENT_NOTE} {Path(named).name}: {_shown(environment)}, Python {python} in place of {wanted}"
     _write_activate(model, environment, note=note)
     return with_parameter(text, PARAMETER, f"{MODEL_DIRECTORY}/{FOLDER}"), note
 

@@ -249,7 +249,7 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
         return
     inside = environment_file(model)
     made = view.recipe.execution_environment if view.recipe else None
-    packed_by_build = made is not None and model.name == view.addressed and made.packed_as == inside
+    packed_by_build = made is not None and made.file(view.addressed or "") == f"{model.name}/{inside}"
     if inside is None:
         yield from _outside(model, path, entry)
     elif inside in model.files:
