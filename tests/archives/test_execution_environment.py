@@ -148,8 +148,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The Pythons for which an environment was really made; each is a small file."""
     pythons: list[str] = []
 
-    def make(_requirements: Path, *, python: str, target: Path, report: object) -> PackedEnvironment:
-        del report
+    def make(_requirements: Path, *, python: str, target: Path, report: object, without: object) -> PackedEnvironment:
+        del report, without
         pythons.append(python)
         target.parent.mkdir(exist_ok=True)
         return make_environment_file(target, python)
