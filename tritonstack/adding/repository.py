@@ -36,7 +36,8 @@ from tritonstack.models.tensorrt_models import TENSORRT
 from tritonstack.untrusted.folder_files import text_inside
 
 KINDS = {backend: kind for kind, backend in KIND_BACKENDS.items()}
-ENVIRONMENT_PARAMETER = f'parameters {{\n  key: "{EXECUTION_ENV_PATH}"\n  value {{ string_value: "$$TRITON_MODEL_DIRECTORY/{PACKED}" }}\n}}\n'
+_PATH = f"$$TRITON_MODEL_DIRECTORY/{PACKED}"
+ENVIRONMENT_PARAMETER = f'parameters {{\n  key: "{EXECUTION_ENV_PATH}"\n  value {{ string_value: "{_PATH}" }}\n}}\n'
 """Names the environment that a build packs of the lock file."""
 COMPLETED = "# Completed by tritonstack add, as Triton does when it loads the model."
 _MOST_LEVELS = 3
