@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.archives.wheels import make_wheel
 from tests.cases import cases
 from tests.models.folders import write
-from tests.archives.wheels import make_wheel
-from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.adding.python_packages import NeededPackages, lock_packages, needed_packages
+from tritonstack.errors import InputError, WorkFailedError
 
 
 @pytest.fixture(autouse=True)

@@ -63,7 +63,7 @@ def stage_repository(
         noted |= _add(model, exported=exports.get(source.folder.name), left_out=source.produced, target=target)
     for name, path in (added or {}).items():
         if not (target / name).parent.is_dir():
-            found, allowed = f"no model {name.partition('/')[0]}", ", ".join(m.name for m in source.own_models())
+            found, allowed = f"no model {name.partition('/')[0]}", ", ".join(m.name for m in source.own_models)
             file, field = str(source.folder / RECIPE), "execution_environment.model"
             raise InputError([Problem(file=file, field=field, found=found, allowed=allowed)])
         noted[name] = path
