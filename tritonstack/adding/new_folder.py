@@ -67,14 +67,13 @@ def write_folder(
     *,
     places: Places,
     target: ServingTarget | None,
-    python: str,
     report: Report,
     announce: Report = lambda _text: None,
 ) -> Added:
     """Write a model folder, lint it, and record the response to its sample request.
 
-    ``announce``: called with what code of the model is run for that, before it is. ``python``: the release's, which
-    packages of a Python model are locked for (``3.10``).
+    ``announce``: called with what code of the model is run for that, before it is. ``target``: packages of a Python
+    model are locked for its release's Python.
 
     A folder whose model cannot be run yet stays, without the response; one whose making is interrupted does not. Raises
     :class:`InputError` where the folder exists.
@@ -83,7 +82,7 @@ def write_folder(
     folder = places.folder(addition.name)
     with partial_folder(places.repositories, name=f".{addition.name}") as partial:
         schema = f"../../{SCHEMA}" if (places.repositories.parent / SCHEMA).is_file() else ""
-        locked = _write(addition, partial / addition.name, schema=schema, python=python, report=report)
+        locked = _write(addition, partial / addition.name, schema=schema, python=_release_python(target), report=report)
         (partial / addition.name).rename(folder)
     try:
         added = _recorded(addition, folder, places=places, target=target, report=report, announce=announce)
@@ -91,6 +90,14 @@ def write_folder(
         shutil.rmtree(folder)
         raise
     return replace(added, locked=locked)
+
+
+OLDEST_PYTHON = "3.10"
+"""Packages are locked for it, and hold for newer ones, where no endpoint says which release serves the model."""
+
+
+def _release_python(target: ServingTarget | None) -> str:
+    return target.release.python if target is not None and target.release is not None else OLDEST_PYTHON
 
 
 def _recorded(

@@ -23,9 +23,6 @@ from tritonstack.models.recipe import RECIPE
 from tritonstack.models.source_files import CONFIG, files_below
 from tritonstack.paths import environment_file
 
-OLDEST_PYTHON = "3.10"
-"""Packages are locked for it, and hold for newer ones, where no endpoint says which release serves the model."""
-
 
 @click.command("add")
 @click.argument("source", metavar="FILE_OR_FOLDER", type=click.Path(path_type=Path))
@@ -99,15 +96,7 @@ def command(
             raise InputError([Problem(field="--variant", found=f"{len(found)} models", allowed="one model")])
         adapted = [with_adapter(each, options) for each in found]
         added = [
-            write_folder(
-                each,
-                places=places,
-                target=target,
-                python=_release_python(target),
-                report=step.say,
-                announce=steps.note,
-            )
-            for each in adapted
+            write_folder(each, places=places, target=target, report=step.say, announce=steps.note) for each in adapted
         ]
         step.end_with(
             ", ".join(f"{each.addition.name}{'' if each.recorded else ', without a response'}" for each in added)
@@ -125,11 +114,6 @@ def command(
     if ready:
         echo("\n".join(_next(ready, environment, variant, endpoint=name_of_endpoint)))
     return max((each.failure.exit_code for each in added if each.failure), default=0)
-
-
-def _release_python(target: ServingTarget | None) -> str:
-    """The Python of the endpoint's release; of the oldest current one where no endpoint is known."""
-    return target.release.python if target is not None and target.release is not None else OLDEST_PYTHON
 
 
 def _serving(
