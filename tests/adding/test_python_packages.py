@@ -18,7 +18,7 @@ from tritonstack.errors import InputError, WorkFailedError
 @pytest.fixture(autouse=True)
 def _no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")
-    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
 
 
