@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tarfile
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,15 @@ from tests.archives.wheels import make_wheel
 from tests.models.folders import make_environment_file
 from tritonstack.archives import execution_environment
 from tritonstack.archives.execution_environment import (
+    TORCH_SITE,
+    LocalEnvironment,
     PackedEnvironment,
     activate_script,
     kept_environment,
+    local_environment,
     make_execution_environment,
 )
+from tritonstack.archives.programs import LOCAL_ENVIRONMENT, environment_version
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.recipe import ExecutionEnvironment
 
@@ -174,3 +179,57 @@ def test_it_is_made_once_for_each_python_and_requirements_file(tmp_path: Path, m
     (tmp_path / "t5/requirements.txt").write_text("numpy==1.26.3\n")
     assert kept(tmp_path).path != first.path
     assert made == ["3.10", "3.12", "3.10"]
+
+
+LOCAL = environment_version(LOCAL_ENVIRONMENT) or ""
+
+
+def local(model: Path, monkeypatch: pytest.MonkeyPatch, *, torch_has: Collection[str] = ()) -> LocalEnvironment:
+    """What the local Triton gets of a model folder; ``.envs/torch`` is there and has some packages."""
+    monkeypatch.setattr(execution_environment, "_packages_of_torch", lambda: set(torch_has))
+    monkeypatch.setattr(execution_environment, "require_environment", lambda _name: None)
+    return local_environment(model, PART, work=model.parent / "exports", report=lambda _text: None)
+
+
+@pytest.fixture
+def with_torch(tmp_path: Path) -> Path:
+    """A model folder whose lock file has PyTorch for CUDA, which no wheel here is, and a package of its own."""
+    wheels, unavailable = tmp_path / "wheels", f"--hash=sha256:{64 * '0'}"
+    lines = [
+        make_wheel(wheels, "numpy", "1.26.999"),
+        make_wheel(wheels, "speaking", "2.0"),
+        *(f"{name} {unavailable}" for name in ("torch==2.7.1", "nvidia-nccl-cu12==2.26", "triton==3.3")),
+        f"old==1 ; python_full_version < '3.11' {unavailable}",
+        f"windows==1 ; sys_platform == 'win32' {unavailable}",
+    ]
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/requirements.txt").write_text("\n".join(line.replace(" --", " \\\n    --") for line in lines))
+    return tmp_path / "model"
+
+
+def test_where_the_environment_of_pytorch_has_all_that_a_lock_file_names_it_stands_in(
+    with_torch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert local(with_torch, monkeypatch, torch_has={"torch", "numpy", "speaking"}) == LocalEnvironment()
+
+
+def test_else_the_other_packages_are_packed_for_the_local_python_and_find_that_pytorch(
+    with_torch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = local(with_torch, monkeypatch, torch_has={"torch", "numpy"})
+    assert found.packed is not None
+    assert (found.packed.python, found.packed.packages) == (LOCAL, {"numpy": "1.26.999", "speaking": "2.0"})
+    site = unpacked(found.packed, tmp_path / "unpacked") / f"lib/python{LOCAL}/site-packages"
+    assert TORCH_SITE in (site / "tritonstack-torch.pth").read_text()
+
+
+def test_a_package_without_a_wheel_for_the_local_python_is_said_and_stops_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = local(folder, monkeypatch)  # its native wheels are for 3.10 and 3.12
+    if LOCAL == "3.12":
+        assert found.packed is not None
+        return
+    assert found.packed is None
+    assert f"no environment for the local Triton's {LOCAL}" in (found.lacking or "")
+    assert "native" in (found.lacking or "")

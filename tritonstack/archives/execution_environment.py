@@ -22,6 +22,9 @@ from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from tritonstack.archives.packing import pack_reporting
 from tritonstack.archives.programs import LOCAL_ENVIRONMENT, Report, environment_version, require_environment
 from tritonstack.disk import partial_folder
@@ -93,7 +96,7 @@ def local_environment(folder: Path, part: ExecutionEnvironment, *, work: Path, r
     """
     requirements = _lock_file(folder, part)
     python = environment_version(LOCAL_ENVIRONMENT)
-    names = locked_names(requirements)
+    names = locked_names(requirements, python=python)
     if TORCH in names:
         require_environment(TORCH)
         if {name for name in names if not _FOR_A_GPU.fullmatch(name)} <= _packages_of_torch():
@@ -107,20 +110,37 @@ def local_environment(folder: Path, part: ExecutionEnvironment, *, work: Path, r
     return LocalEnvironment(packed=packed)
 
 
-def locked_names(requirements: Path) -> frozenset[str]:
-    """Names of a lock file's packages, as the index spells them, for whichever Python; none where it is not there."""
-    lines = requirements.read_text(encoding="utf-8").splitlines() if requirements.is_file() else []
-    return frozenset(re.sub(r"[-_.]+", "-", match[0]).lower() for line in lines if (match := _LOCKED.match(line)))
+def locked_names(requirements: Path, *, python: str | None = None) -> frozenset[str]:
+    """Names of a lock file's packages, as the index spells them; none where it is not there.
+
+    ``python``: those that a Python of this minor version on Linux takes; None: those of any.
+    """
+    entries = _entries(requirements) if requirements.is_file() else ()
+    found = (requirement for requirement, _ in entries if requirement is not None)
+    return frozenset(canonicalize_name(each.name) for each in found if python is None or _applies(each, python=python))
 
 
-_LOCKED = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(?=\s*(?:\[[^]]*\])?\s*==)")
+def _applies(requirement: Requirement, *, python: str) -> bool:
+    """Whether an entry of a lock file is for a Python of a minor version in Triton's image."""
+    machine = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": "x86_64"}
+    here = {"python_version": python, "python_full_version": f"{python}.0", "implementation_name": "cpython"}
+    return requirement.marker is None or requirement.marker.evaluate({**machine, **here})
+
+
+def _entries(requirements: Path) -> Iterator[tuple[Requirement | None, str]]:
+    """The entries of a lock file, each with its text, hashes included; None for what is no requirement."""
+    for text in re.split(r"(?m)^(?=[A-Za-z0-9])", requirements.read_text(encoding="utf-8")):
+        try:
+            yield Requirement(re.sub(r"(\s+--hash=\S+|\s*\\$|\s+#.*$)", "", text, flags=re.MULTILINE).strip()), text
+        except InvalidRequirement:
+            yield None, text  # the installer reports it
 
 
 def _packages_of_torch() -> set[str]:
     """Names of the packages in ``.envs/torch``."""
     site = next((environment_python(TORCH).parents[1] / "lib").glob("python3*/site-packages"), None)
     found = distributions(path=[str(site)]) if site else ()
-    return {re.sub(r"[-_.]+", "-", package.metadata["Name"]).lower() for package in found}
+    return {canonicalize_name(package.metadata["Name"]) for package in found}
 
 
 def _lock_file(folder: Path, part: ExecutionEnvironment) -> Path:
@@ -181,7 +201,8 @@ def make_execution_environment(
         wanted = requirements
         if without is not None and any(map(without.fullmatch, locked_names(requirements))):
             wanted = work / "requirements.txt"
-            wanted.write_text("".join(_entries(requirements, without=without)), encoding="utf-8")
+            left = (text for each, text in _entries(requirements) if each is None or not without.fullmatch(each.name))
+            wanted.write_text("".join(left), encoding="utf-8")
             name, line = _TORCH_PATH
             (site / name).write_text(line, encoding="utf-8")
         _install(wanted, site, python=python)
@@ -202,15 +223,6 @@ def make_execution_environment(
         pack_reporting(place, target, name=target.name, report=report)
         shutil.rmtree(place)
     return PackedEnvironment(path=target, python=python, packages=packages)
-
-
-def _entries(requirements: Path, *, without: re.Pattern[str]) -> Iterator[str]:
-    """The entries of a lock file, each with its hashes, but for those of some names."""
-    entries = re.split(r"(?m)^(?=[A-Za-z0-9])", requirements.read_text(encoding="utf-8"))
-    for entry in entries:
-        name = _LOCKED.match(entry)
-        if name is None or not without.fullmatch(re.sub(r"[-_.]+", "-", name[0]).lower()):
-            yield entry
 
 
 def activate_script(python: str) -> str:
