@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import tarfile
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,12 @@ import numpy as np
 import pytest
 
 from tests.models.folders import CONFIG, MODEL, write
+from tritonstack.archives.execution_environment import activate_script
 from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.local_aws import LackingModuleError
 from tritonstack_local.container import TritonFiles
 from tritonstack_local.container.proof import answer_in_container
+from tritonstack_local.container.repository import PARAMETER
 
 X = np.array([[2.5]], np.float32)
 
@@ -38,6 +43,7 @@ def prove(
     model: str = "double",
     needs: Collection[str] = ("python",),
     loads: tuple[str, ...] = (),
+    environments: Mapping[str, Path] | None = None,
     **request: np.ndarray,
 ) -> Any:
     """What the local Triton makes of a request."""
@@ -46,6 +52,7 @@ def prove(
         model=model,
         needs=set(needs),
         request=request,
+        environments=environments or {},
         loads=loads,
         work=folder / "work",
         report=lambda _text: None,
@@ -74,6 +81,44 @@ def test_a_model_that_does_not_load_is_refused_in_the_server_s_words(tmp_path: P
 def test_a_refused_request_is_reported_in_the_server_s_words(tmp_path: Path) -> None:
     with pytest.raises(WorkFailedError, match=r"Triton responded 400: .*unexpected"):
         prove(tmp_path, repository(tmp_path), z=X)
+
+
+ENVIRONMENT = """\
+parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } }
+"""
+
+
+def packed(file: Path, python: str, module: str) -> Path:
+    """An execution environment of a Python: one module, and the packages of the local server's own."""
+    made = file.with_suffix("")
+    site, numpy = f"lib/python{python}/site-packages", TritonFiles.of_repository().python / f"lib/python{python}"
+    write(
+        made,
+        {
+            f"{site}/{module}.py": "TEN = 10\n",
+            f"{site}/numpy.pth": f"{numpy / 'site-packages'}\n",
+            "bin/activate": activate_script(python),
+        },
+    )
+    with tarfile.open(file, "w:gz") as archive:
+        archive.add(made, ".")
+    return file
+
+
+@installed
+def test_another_environment_takes_the_place_of_one_for_another_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = TritonFiles.of_repository()
+    monkeypatch.setattr(TritonFiles, "of_repository", lambda: replace(files, torch=files.python))
+    made = repository(tmp_path, f"import ten\n{MODEL.replace('2 * item', 'ten.TEN * item')}")
+    write(made, {"double/config.pbtxt": f"{CONFIG}{ENVIRONMENT}"})
+    packed(made / "double/env.tar.gz", "3.8", "ten")
+    with pytest.raises(LackingModuleError, match=r"^execution environment env.tar.gz: .* its Python 3.8, .* no ten$"):
+        prove(tmp_path / "first", made, needs=("python", PARAMETER), x=X)
+    local = packed(tmp_path / "local.tar.gz", files.python_version, "ten")
+    answer = prove(tmp_path / "second", made, environments={"double/env.tar.gz": local}, x=X)
+    assert answer.outputs["y"].tolist() == [[25.0]]
 
 
 PIPELINE = """\
