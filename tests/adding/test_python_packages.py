@@ -82,6 +82,20 @@ def test_what_is_no_package_of_the_index_is_refused_with_its_line(tmp_path: Path
         lock(tmp_path, f"numpy\n{line}\n")
 
 
+def test_urls_of_a_pyproject_and_of_the_option_are_refused_and_its_sources_are_not_read(tmp_path: Path) -> None:
+    make_wheel(tmp_path / "wheels", "numpy", "1.26.4")
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\ndependencies = ["mine @ https://h/mine.whl"]\n')
+    with pytest.raises(InputError, match=r"project\.dependencies\n  found:   mine @"):
+        lock_packages(NeededPackages(file=project), python="3.10", target=tmp_path / "lock.txt")
+    with pytest.raises(InputError, match=r"--package\n  found:   --index-url"):
+        lock_packages(NeededPackages(lines=("--index-url http://h",)), python="3.10", target=tmp_path / "lock.txt")
+    sources = '[tool.uv.sources]\nnumpy = { url = "https://h/numpy.whl" }\n'
+    project.write_text(f'[project]\ndependencies = ["numpy"]\n{sources}')
+    lock_packages(NeededPackages(file=project), python="3.10", target=tmp_path / "lock.txt")
+    assert "numpy==1.26.4" in (tmp_path / "lock.txt").read_text()
+
+
 def test_a_package_that_is_not_there_is_named_with_where_it_comes_from(tmp_path: Path) -> None:
     make_wheel(tmp_path / "wheels", "numpy", "1.26.4")
     with pytest.raises(WorkFailedError, match=r"(?s)requirements.txt.* could not be locked; output of uv:.*absent"):

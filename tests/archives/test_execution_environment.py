@@ -233,3 +233,22 @@ def test_a_package_without_a_wheel_for_the_local_python_is_said_and_stops_nothin
     assert found.packed is None
     assert f"no environment for the local Triton's {LOCAL}" in (found.lacking or "")
     assert "native" in (found.lacking or "")
+
+
+def test_a_wheel_with_another_hash_is_a_failure_and_no_reason_to_skip_the_proof(
+    with_torch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_wheel(tmp_path / "wheels", "speaking", "2.0", script=True)
+    with pytest.raises(WorkFailedError, match="speaking"):
+        local(with_torch, monkeypatch, torch_has={"torch", "numpy"})
+
+
+def test_packages_by_names_of_pytorchs_parts_are_packed_where_no_pytorch_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [make_wheel(tmp_path / "wheels", name, "1.0") for name in ("numpy", "triton")]
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/requirements.txt").write_text("\n".join(lines))
+    found = local(tmp_path / "model", monkeypatch)
+    assert found.packed is not None
+    assert found.packed.packages == {"numpy": "1.0", "triton": "1.0"}

@@ -7,13 +7,17 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from tritonstack.archives.execution_environment import installer, installer_variables
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.untrusted.folder_files import is_fit_file, read_inside, text_inside
 from tritonstack.untrusted.foreign_text import parse_program
 
@@ -27,7 +31,6 @@ NUMPY = "numpy<2"
 _IN_THE_IMAGE = frozenset({"numpy", "triton_python_backend_utils", "c_python_backend_utils", "triton_bls"})
 """Modules that every container of Triton has for Python models."""
 _HASH = "--hash="
-_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +74,7 @@ def needed_packages(
     taken = {module: known[module] for module in modules if module in known}
     unknown = [module for module in modules if module not in known]
     if unknown and not packages:  # which of those that are given has which module, the proof shows
-        options = " ".join(f"--package {_normalised(module)}" for module in unknown)
+        options = " ".join(f"--package {canonicalize_name(module)}" for module in unknown)
         raise InputError(
             [
                 Problem(
@@ -99,18 +102,19 @@ def lock_packages(needed: NeededPackages, *, python: str, target: Path) -> str:
         if _HASH in text and re.search(r"(?m)^numpy\s*==", text):
             target.write_text(text, encoding="utf-8")
             return f"{REQUIREMENTS} is a lock file with hashes, and taken as it is"
-    lines = list(needed.lines)
-    if needed.file is not None and needed.file.name == REQUIREMENTS:
-        lines = [*_packages_of(needed.file), *lines]
-    sources = [str(needed.file)] if needed.file is not None and needed.file.name != REQUIREMENTS else []
-    if not any(_normalised(line) == "numpy" for line in lines):
+    stated = [] if needed.file is None else list(_stated_lines(needed.file))
+    found = _packages(stated, file=str(needed.file)) + _packages(
+        [("--package", line) for line in needed.lines], file=""
+    )
+    lines = [str(each) for each in found]
+    if not any(canonicalize_name(each.name) == "numpy" for each in found):
         lines.append(NUMPY)
     oldest = min(OLDEST_LOCAL_PYTHON, tuple(map(int, python.split("."))))
     command = [
         *(str(installer()), "pip", "compile", "--quiet", "--no-config", "--no-header", "--no-annotate"),
         *("--universal", "--python-version", ".".join(map(str, oldest)), "--python", sys.executable),
         *("--no-build", "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links"),
-        *("--output-file", str(target.resolve()), *sources, "-"),
+        *("--output-file", str(target.resolve()), "-"),
     ]
     ended = subprocess.run(
         command,
@@ -129,38 +133,47 @@ def lock_packages(needed: NeededPackages, *, python: str, target: Path) -> str:
     return f"{needed.origin}: {count} packages locked for Python {'.'.join(map(str, oldest))} and newer"
 
 
-def _packages_of(file: Path) -> list[str]:
-    """The lines of a requirements file that name packages.
+def _stated_lines(file: Path) -> Iterator[tuple[str, str]]:
+    """Where a file states a package, and what: of a pyproject.toml its dependencies alone, no sources and indices."""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if file.name != REQUIREMENTS:
+        yield from (("project.dependencies", str(each)) for each in tomllib.loads(text)["project"]["dependencies"])
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        stated = re.sub(r"(^|\s)(#.*|--hash=\S+)", "", line).strip().removesuffix("\\").strip()
+        if stated:
+            yield f"line {number}", stated
 
-    Raises InputError with every other one: options name other indices and files, URLs and paths are built.
+
+def _packages(stated: Iterable[tuple[str, str]], *, file: str) -> list[Requirement]:
+    """Packages of the index.
+
+    Raises InputError with everything else: options name other indices and files, URLs and paths would be built.
     """
-    lines, problems = [], []
-    for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        text = re.sub(r"(^|\s)#.*", "", line).strip().removesuffix("\\").strip()
-        if not text or text.startswith(_HASH):
+    found, problems = [], []
+    for field_name, text in stated:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            requirement = None
+        if requirement is not None and requirement.url is None:
+            found.append(requirement)
             continue
-        if _NAME.match(text) and " @ " not in text and "://" not in text:
-            lines.append(text)
-            continue
-        problems.append(
-            Problem(
-                file=str(file),
-                field=f"line {number}",
-                found=text,
-                allowed="packages of the index, with or without versions",
-                advice="put modules of your own beside model.py",
-            )
-        )
-    if problems:
-        raise InputError(problems)
-    return lines
+        allowed = "packages of the index, with or without versions"
+        advice = "put modules of your own beside model.py"
+        problems.append(Problem(file=file, field=field_name, found=text, allowed=allowed, advice=advice))
+    refuse(problems)
+    return found
 
 
 def _states_packages(text: str, name: str) -> bool:
     """Whether a file states any: a pyproject.toml may be for tools alone."""
     if name == REQUIREMENTS:
         return any(line.strip() and not line.strip().startswith("#") for line in text.splitlines())
-    return bool(re.search(r"(?m)^\[project\]", text) and re.search(r"(?m)^dependencies\s*=", text))
+    try:
+        return bool(tomllib.loads(text).get("project", {}).get("dependencies"))
+    except (tomllib.TOMLDecodeError, AttributeError):
+        return False
 
 
 def _imported_modules(programs: Iterable[Path]) -> Iterator[str]:
@@ -195,12 +208,6 @@ def _without_optional(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 def _handles_absence(caught: ast.expr | None) -> bool:
     return caught is None or bool(re.search(r"\b(ImportError|ModuleNotFoundError|Exception)\b", ast.unparse(caught)))
-
-
-def _normalised(requirement: str) -> str:
-    """The package of a requirement, as the index spells it."""
-    match = _NAME.match(requirement.strip())
-    return re.sub(r"[-_.]+", "-", match[0] if match else requirement).lower()
 
 
 @cache

@@ -64,7 +64,7 @@ unset _environment _python
 
 TORCH = "torch"
 """The package, and the environment under ``.envs/`` that has a build of it for the CPU."""
-_FOR_A_GPU = re.compile(r"torch|triton|nvidia-.+|cuda-.+")
+_FOR_A_GPU = re.compile(r"torch|triton|nvidia-(?!ml-py$).+|cuda-.+")
 """Packages of PyTorch's build for CUDA, of gigabytes: here ``.envs/torch`` stands in for them."""
 TORCH_SITE = "TRITONSTACK_TORCH_SITE"
 """Variable of the local server's process: the packages of ``.envs/torch``."""
@@ -77,6 +77,14 @@ class PackedEnvironment:
     path: Path  # the .tar.gz
     python: str  # the minor version that it is for (``3.10``)
     packages: Mapping[str, str]  # name → version
+
+
+class NoWheelError(WorkFailedError):
+    """A package of a lock file has no wheel for a Python; a network that failed or another hash is no such error."""
+
+
+_NO_WHEEL = re.compile(r"no wheels? with a matching|no usable wheels|does not satisfy Python|is not compatible with")
+"""What uv 0.13 prints of it, where a line is broken at any space."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +111,10 @@ def local_environment(folder: Path, part: ExecutionEnvironment, *, work: Path, r
             return LocalEnvironment()
     if python is None:
         return LocalEnvironment()  # the proof reports that the local Triton is not set up
+    without = _FOR_A_GPU if TORCH in names else None
     try:
-        packed = kept_environment(folder, part, python=python, work=work, report=report, without=_FOR_A_GPU)
-    except WorkFailedError as error:
+        packed = kept_environment(folder, part, python=python, work=work, report=report, without=without)
+    except NoWheelError as error:
         return LocalEnvironment(lacking=f"the lock file gives no environment for the local Triton's {python}: {error}")
     return LocalEnvironment(packed=packed)
 
@@ -251,7 +260,8 @@ def _install(requirements: Path, site: Path, *, python: str) -> None:
     if ended.returncode:
         lines = "\n".join(f"  {line}" for line in ended.stdout.strip().splitlines()[-20:])
         message = f"the execution environment for Python {python} could not be made; output of uv:\n{lines}"
-        raise WorkFailedError(message)
+        no_wheel = _NO_WHEEL.search(" ".join(ended.stdout.split()))
+        raise (NoWheelError if no_wheel else WorkFailedError)(message)
 
 
 def installer_variables() -> dict[str, str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 
-class PrivateName:
+class PrivateName(ABC):
     """A name in a module of MiniStack, looked up at each use: MiniStack, the emulator or a test may replace it."""
 
     def __init__(self, module: ModuleType, name: str) -> None:
@@ -33,8 +34,9 @@ class PrivateName:
         else:
             yield from self._differences()
 
+    @abstractmethod
     def _differences(self) -> Iterator[str]:
-        raise NotImplementedError
+        """How what exists differs from its declaration."""
 
 
 class Value(PrivateName):
