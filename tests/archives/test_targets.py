@@ -16,10 +16,10 @@ from tests.models.folders import (
     source_of,
     write_double,
 )
-from tritonstack.archives import staging
+from tritonstack.archives import execution_environment, staging
 from tritonstack.archives.build import build_environment, build_models
 from tritonstack.archives.execution_environment import PackedEnvironment
-from tritonstack.archives.programs import Spent
+from tritonstack.archives.programs import LOCAL_ENVIRONMENT, Spent, environment_version
 from tritonstack.archives.proof import Proven
 from tritonstack.cli.archives import built_lines
 from tritonstack.lint import lint_folder
@@ -127,34 +127,30 @@ def test_a_plan_that_an_export_makes_counts(tmp_path: Path) -> None:
 ENVIRONMENT = 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } }\n'
 
 
-def test_the_environment_is_packed_for_a_platform_and_the_local_one_stands_in_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_is_packed_for_each_targets_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     part = "dependency: python\nexecution_environment: {requirements: requirements.txt}\n"
     folder = source(tmp_path, recipe=part).folder
     (folder / "requirements.txt").write_text("numpy==1.26.4\n")
     with (folder / "double/config.pbtxt").open("a") as config:
         config.write(ENVIRONMENT)
-    packed = tmp_path / "packed.tar.gz"
-    pythons: list[str] = []
+    local = environment_version(LOCAL_ENVIRONMENT)
+    assert local is not None
 
-    def kept(*_arguments: object, python: str, **_more: object) -> PackedEnvironment:
-        pythons.append(python)
-        return make_environment_file(packed, python)
+    def made(*_arguments: object, python: str, target: Path, **_more: object) -> PackedEnvironment:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return make_environment_file(target, python)
 
     spent = Spent(step="proof of double", seconds=1.0, peak_bytes=2**30)
     proven = Proven(sample_difference=0.0, tools={}, stand_ins=("a stand-in",), spent=spent)
-    monkeypatch.setattr(staging, "kept_environment", kept)
+    monkeypatch.setattr(execution_environment, "make_execution_environment", made)
     monkeypatch.setattr(staging, "prove_sample", lambda *_arguments, **_more: proven)
     places = places_in(tmp_path)
     environment = make_environment(make_endpoint("one", ("double",)))
     (here,) = build_environment(environment, local=True, places=places).built
     (there,) = build_environment(environment, local=False, places=places).built
-    assert pythons == ["3.10"]
-    assert here.manifest.environment is None
-    assert there.manifest.environment is not None
-    assert there.manifest.environment.file == "double/env.tar.gz"
-    for item, name in ((here, "here"), (there, "there")):
-        unpack(places.archive(item.name, item.target), tmp_path / name)
-    assert not (tmp_path / "here/double/env.tar.gz").exists()
-    assert (tmp_path / "there/double/env.tar.gz").read_bytes() == PACKED
+    for item, python in ((here, local), (there, "3.10")):
+        kept = item.manifest.environment
+        assert kept is not None
+        assert (kept.file, kept.python) == ("double/env.tar.gz", python)
+        unpack(places.archive(item.name, item.target), tmp_path / python)
+        assert (tmp_path / python / "double/env.tar.gz").read_bytes() == PACKED
