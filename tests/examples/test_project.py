@@ -32,7 +32,7 @@ DONE = ("Install", "Test")
 OTHERS = ("doubles", "halves", "pair")
 """Models of a Triton model folder, an archive of SageMaker's and a TorchScript file."""
 ENTER = (". .venv/bin/activate", "cd my-serving")
-MODELS = REPOSITORY / "tests" / "models" / "adding" / "fixtures"
+MODELS = REPOSITORY / "tests" / "adding" / "fixtures"
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 
