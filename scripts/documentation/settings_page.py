@@ -65,7 +65,7 @@ def recipes_page() -> str:
         Recipe,
         title="Recipes: model_repos/*/recipe.yaml",
         source="the recipe's types",
-        text="What a model folder is made of and how it is proved; [adding a model](../adding-a-model.md) makes one. "
+        text="What a model folder is made of and how it is proved: [model folders](../model-folders.md). "
         "Editors complete the files by `schemas/recipe.schema.json`.\n",
     )
 

@@ -26,7 +26,7 @@ _OF_DOWNLOADS = (
     "TRITONSTACK_HUB_FOLDER", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy",
     "https_proxy", "no_proxy", "all_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
 )  # fmt: skip
-"""What exports fetch pretrained weights with: docs/adding-a-model.md, "Weights from the hub"."""
+"""What exports fetch pretrained weights with: docs/hub-weights.md."""
 
 
 def child_environment(*, home: Path, downloads: bool) -> dict[str, str]:
