@@ -83,7 +83,11 @@ lock: ## Resolve requirements/*.in anew into the pinned, hashed requirements/*.t
 	@$(PYTHON) scripts/setup.py lock
 
 .PHONY: clean
-clean: ## Remove what was made here; the local AWS is stopped first
-	@[ ! -x .envs/main/bin/python ] || $(RUN) tritonstack local down
-	rm -rf .envs .local cdk.out node_modules .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage htmlcov
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+clean: ## List what was made here with its sizes, and remove it after a question (with YES=1 without one)
+	@if [ -x .envs/main/bin/python ]; then $(RUN) tritonstack clean $(if $(YES),--yes); else \
+		left=$$(ls -d .envs .local cdk.out node_modules 2>/dev/null || true); \
+		[ -n "$$left" ] || { echo "nothing to remove"; exit 0; }; \
+		du -sh $$left; \
+		[ -n "$(YES)" ] || { read -r -p "Remove all of this? [y/N] " answer && [ "$$answer" = y ]; } \
+			|| { echo "nothing removed; without the question: make clean YES=1"; exit 1; }; \
+		rm -rf $$left; fi

@@ -12,7 +12,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.extensions import extensions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -55,6 +55,25 @@ class LocalSession(Protocol):
         ...
 
 
+class RunningProcess(Protocol):
+    """A process of the local AWS, or of a project's environments."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+        ...
+
+    @property
+    def command(self) -> str:
+        """What it runs, shortened."""
+        ...
+
+    @property
+    def end(self) -> str:
+        """The command that ends it."""
+        ...
+
+
 class LackingModuleError(WorkFailedError):
     """What stands in for an execution environment lacks a module; the message names both, and says nothing of the
     model's own faults."""
@@ -79,6 +98,18 @@ class LocalAwsPackage(Protocol):
 
     def require_local_aws(self) -> RunningLocalAws:
         """The local AWS that runs; raises where there is none."""
+        ...
+
+    def running_processes(self, environments: Path) -> Sequence[RunningProcess]:
+        """What runs of the local AWS, and what else runs in the folder of environments; never this process."""
+        ...
+
+    def left_regions(self) -> Sequence[Path]:
+        """Shared memory regions of this user's Tritons that have ended."""
+        ...
+
+    def left_environment_folders(self) -> Sequence[Path]:
+        """Empty folders of this user that Triton's Python backend made to unpack an environment into."""
         ...
 
     def answer_in_container(

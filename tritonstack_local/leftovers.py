@@ -1,4 +1,4 @@
-"""What a killed process left behind, found by its owner's mark and removed at the next start.
+"""What a killed process left behind, found by its owner's mark and removed at the next start or by ``clean``.
 
 A mark stands in the names of what a process makes: its PID namespace, its id and its start. So neither another
 process with the same id, nor one that shares only a file system, is taken for it. Standard library only.
@@ -11,10 +11,16 @@ import os
 import re
 import shutil
 import signal
+import time
 from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  the fixed place of POSIX shared memory
 REGION, FOLDER = "tritonstack-", "tritonstack-emulator-"
+TRITONS_REGION = "triton_python_backend_shm_region_"
+"""Regions of a Triton that was started without a prefix of ours: their names have no owner's mark."""
+UNPACKED = (Path("/tmp"), "python_env_*")  # noqa: S108  where Triton's Python backend makes them, whatever TMPDIR is
+QUIET_SECONDS = 600.0
+"""What was made later than this may be of a Triton that starts just now."""
 _MARK = re.compile(r"(?P<namespace>\d+)\.(?P<pid>\d+)\.(?P<start>\d+)-")
 _FOLDERS_OF_CHILDREN = (b"TMPDIR=", b"HOME=")
 """Variables by which the emulator's children have folders of their own in its temporary folder."""
@@ -27,10 +33,79 @@ def owner_mark(pid: int) -> str:
 
 def sweep_shared_memory() -> None:
     """Remove regions of this user whose owner, a container's launcher, was killed."""
+    for region in _marked_regions():
+        with contextlib.suppress(OSError):  # removed meanwhile
+            region.unlink()
+
+
+def left_regions() -> list[Path]:
+    """Regions of this user whose Triton has ended: of ours by the mark, of others that no process maps any more."""
+    others = [path for path in sorted(SHARED_MEMORY.glob(f"{TRITONS_REGION}*")) if _is_own_and_quiet(path)]
+    mapped = _mapped_files() if others else set()
+    unmapped = [] if mapped is None else [path for path in others if _identity(path) not in mapped]
+    return [*sorted(_marked_regions()), *unmapped]
+
+
+def left_environment_folders() -> list[Path]:
+    """Empty folders of this user in which Triton's Python backend unpacked an environment; it leaves them there."""
+    folder, pattern = UNPACKED
+    found = []
+    for path in sorted(folder.glob(pattern)):
+        with contextlib.suppress(OSError):  # removed meanwhile, or closed to this user
+            if path.is_dir() and _is_own_and_quiet(path) and not any(path.iterdir()):
+                found.append(path)
+    return found
+
+
+def _marked_regions() -> list[Path]:
+    found = []
     for region in SHARED_MEMORY.glob(f"{REGION}*"):
         with contextlib.suppress(OSError):  # removed meanwhile
             if _is_left(region, prefix=REGION):
-                region.unlink()
+                found.append(region)
+    return found
+
+
+def _is_own_and_quiet(path: Path) -> bool:
+    """Whether this user made it, and some time ago; no link."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    quiet = time.time() - status.st_mtime > QUIET_SECONDS
+    return status.st_uid == os.getuid() and quiet and not path.is_symlink()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _mapped_files() -> set[tuple[int, int]] | None:
+    """Device and inode of every file that a process maps; None where one that may be Triton cannot be looked at.
+
+    Its Python backend is the server, ``tritonserver`` or a program that embeds it, and ``triton_python_backend_stub``.
+    """
+    mapped: set[tuple[int, int]] = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            lines = (process / "maps").read_text(errors="replace").splitlines()
+        except PermissionError:
+            with contextlib.suppress(OSError):  # it has ended
+                command = (process / "cmdline").read_bytes()
+                if any(word in command for word in (b"triton", b"python")):
+                    return None
+            continue
+        except OSError:  # it has ended
+            continue
+        for line in lines:  # address, permissions, offset, device (major:minor, hexadecimal), inode, path (proc(5))
+            _, _, _, device, inode, *_ = line.split(maxsplit=5)
+            major, _, minor = device.partition(":")
+            mapped.add((os.makedev(int(major, 16), int(minor, 16)), int(inode)))
+    return mapped
 
 
 def sweep_emulator(parent: Path) -> None:

@@ -12,7 +12,14 @@ from typing import Any
 from tritonstack.extensions import require_modules
 
 require_modules("psutil")
-_MODULES = {"find_local_aws": "aws", "require_local_aws": "aws", "answer_in_container": "container.proof"}
+_MODULES = {
+    "find_local_aws": "aws",
+    "require_local_aws": "aws",
+    "answer_in_container": "container.proof",
+    "running_processes": "processes",
+    "left_regions": "leftovers",
+    "left_environment_folders": "leftovers",
+}
 
 
 def __getattr__(name: str) -> Any:

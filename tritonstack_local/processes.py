@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 import socket
 import stat
 import subprocess
@@ -134,6 +135,58 @@ def _descendants(process: psutil.Process) -> list[psutil.Process]:
         return process.children(recursive=True)
     except psutil.NoSuchProcess:
         return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningProcess:
+    """A process that uses the project's environments, for messages."""
+
+    pid: int
+    command: str  # what it runs, shortened
+    end: str  # the command that ends it
+
+
+SHOWN_COMMAND = 100
+"""Characters of a command that a message shows."""
+
+
+def running_processes(environments: Path) -> list[RunningProcess]:
+    """The local AWS's processes, then what else runs in the folder of environments; never this process or its parents.
+
+    Raises InputError: the record of the local AWS is damaged.
+    """
+    record = read_record(LocalPaths.from_environment())
+    found = [
+        RunningProcess(pid=part.pid, command=f"{name} of the local AWS", end="tritonstack local down")
+        for name, part in (record.parts.items() if record else ())
+        if part.running
+    ]
+    own = {part.pid for part in found}
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):  # it has ended, or is another user's
+            if process.uids().real != os.getuid() or process.pid in own or not is_alive(process):
+                continue
+            command = process.cmdline()
+            # The path as it was typed: the interpreter of an environment is a link to one elsewhere.
+            program = os.path.normpath(Path(process.cwd(), command[0])) if command else ""
+            if Path(program).is_relative_to(environments):
+                shown = " ".join(command)[:SHOWN_COMMAND]
+                found.append(RunningProcess(pid=process.pid, command=shown, end=_ending(process, command)))
+    this = psutil.Process()
+    return [each for each in found if each.pid not in {this.pid, *(parent.pid for parent in this.parents())}]
+
+
+def _ending(process: psutil.Process, command: Sequence[str]) -> str:
+    """The command that ends a process; of a local AWS in another state folder, that one's ``down``."""
+    if "tritonstack_local.emulator" in command and (state := process.environ().get("STATE_DIR")):
+        return _down_of(Path(state).parents[1])
+    if "tritonstack_local.runtime" in command and "--state" in command[:-1]:
+        return _down_of(Path(command[command.index("--state") + 1]).parent)
+    return f"kill {process.pid}    # or Ctrl-C in its terminal"
+
+
+def _down_of(home: Path) -> str:
+    return f"{HOME_VARIABLE}={shlex.quote(str(home))} tritonstack local down"
 
 
 LOOPBACK = "127.0.0.1"

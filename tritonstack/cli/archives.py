@@ -199,8 +199,8 @@ def publish_command(*, environment: str, as_json: bool, local: bool) -> None:
 def prune_command(*, environment: str, history: int, grace_hours: float, yes: bool, as_json: bool) -> None:
     """Delete the archives of ENVIRONMENT that neither a release record nor its kept history refers to.
 
-    With --yes, the AWS credentials must be of the environment's account. What builds keep on this machine is below
-    .local/ and may be deleted by hand: the next build makes it again.
+    With --yes, the AWS credentials must be of the environment's account. `tritonstack clean
+    builds` deletes what builds keep on this machine; the next build makes it again.
     """
     settings = load_environment(environment_file(environment))
     session = session_of(settings)

@@ -35,6 +35,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Start": {
         "init": (".project:init_command", "Make a project of your own over the installed package."),
         "setup": (".project:setup_command", "Make the pinned environments that builds and the local AWS run in."),
+        "clean": (".clean", "Remove environments, builds and state of this machine, after a list and a question."),
     },
     "Models": {
         "add": (

@@ -15,6 +15,7 @@ import click
 from tritonstack.cli.conventions import echo
 from tritonstack.cli.progress import Steps
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.local_files import made_files, size_lines
 from tritonstack.paths import (
     REPOSITORY,
     LocalPaths,
@@ -307,9 +308,20 @@ def up(*, port: int, runtime_port: int, no_iam: bool) -> None:
 
 @click.command("down")
 def down() -> None:
-    """Stop the local AWS and its runtime. What was deployed there is gone; built archives stay."""
+    """Stop the local AWS and its runtime, and list what stays on this machine, with sizes.
+
+    What was deployed there is gone. `tritonstack clean` removes what stays.
+    """
     with Steps().step("stop the local AWS") as step:
-        step.end_with(stop_local_aws(report=step.say))
+        outcome = stop_local_aws(report=step.say)
+        step.say("measuring what stays")
+        made, _ = made_files(("environments", "builds", "state"))
+        step.end_with(outcome)
+    if made:
+        echo("What stays on this machine:")
+        for line in size_lines(made):
+            echo(line)
+        echo("To remove it, with a list and a question: tritonstack clean")
 
 
 PATH_BACK = 'if [ -n "${TRITONSTACK_PATH-}" ]; then PATH=${PATH#"$TRITONSTACK_PATH":}; unset TRITONSTACK_PATH; fi'
