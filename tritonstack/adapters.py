@@ -43,7 +43,7 @@ _Tensor = Annotated[str, Field(min_length=1)]
 _Side = Annotated[int, Field(ge=1, le=16384)]
 _Three = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
 _IMAGE_ONLY = ("resize", "resample", "crop", "rescale", "mean", "std", "layout")
-_TOKENS_ONLY = ("tokenizer", "ids", "mask", "length", "pad", "prefix")
+_TOKENS_ONLY = ("tokenizer", "ids", "mask", "types", "pair", "length", "longest", "pad", "prefix")
 
 
 class _OfClient(ClosedModel):
@@ -102,11 +102,12 @@ class ImageAdapter(_OfClient):
 
 
 class TextAdapter(_OfClient):
-    """How a text becomes inputs of batch size 1."""
+    """How a text, or a pair of texts, becomes inputs of batch size 1."""
 
     encoding: TextEncoding = Field(
         description="utf8: the text as one BYTES element for `input`. tokens: the numbers of its tokens for `ids`, of "
-        "the input's own integer type, and for `mask` 1 for each token and 0 for padding."
+        "the input's own integer type, for `mask` 1 for each token and 0 for padding, for `types` 1 for the tokens of "
+        "a pair's second text and 0 for others."
     )
     input: _Tensor | None = Field(None, description="utf8: the input that the text becomes.")
     tokenizer: InsidePath | None = Field(
@@ -114,11 +115,23 @@ class TextAdapter(_OfClient):
     )
     ids: _Tensor | None = Field(None, description="tokens: the input for the tokens' numbers.")
     mask: _Tensor | None = Field(None, description="tokens: the input for the attention mask, where there is one.")
+    types: _Tensor | None = Field(None, description="tokens: the input for the token type ids, where there is one.")
+    pair: bool = Field(
+        False,
+        description="tokens: whether texts come in pairs, such as a question and its context, or a query and a "
+        "passage. Of a text file the first line is the first text, the rest the second.",
+    )
     length: int | None = Field(
         None,
         ge=1,
         description="tokens: how many tokens the input always has: longer texts are cut, shorter ones padded. Without "
         "it, as many as the text has.",
+    )
+    longest: int | None = Field(
+        None,
+        ge=1,
+        description="tokens: the most tokens that the model takes: longer texts are cut, of a pair the longer one; "
+        "shorter ones stay as they are.",
     )
     pad: _Tensor | None = Field(
         None, description="tokens: the token to pad with; without it the tokenizer's own, else [PAD] or <pad>."
@@ -132,12 +145,19 @@ class TextAdapter(_OfClient):
             if self.input is None:
                 raise ValueError("encoding utf8 with `input`, the input that the text becomes")
             return self
-        _refuse(_differing(self, ("input",)), "encoding tokens, whose inputs are `ids` and `mask`,", "only utf8 has")
+        _refuse(
+            _differing(self, ("input",)),
+            "encoding tokens, whose inputs are `ids`, `mask` and `types`,",
+            "only utf8 has",
+        )
         missing = [name for name in ("tokenizer", "ids") if getattr(self, name) is None]
         if missing:
             raise ValueError(f"encoding tokens with {_listed(missing)}")
-        if self.ids == self.mask:
-            raise ValueError(f"different inputs for `ids` and `mask`, not {self.ids} for both")
+        given = {name: value for name in ("ids", "mask", "types") if (value := getattr(self, name)) is not None}
+        if twice := next((value for value in given.values() if list(given.values()).count(value) > 1), None):
+            raise ValueError(f"different inputs for {_listed(list(given))}, not {twice} twice")
+        if self.length is not None and self.longest is not None:
+            raise ValueError("`length`, which every request then has, or `longest`, not both")
         if self.pad is not None and self.length is None:
             raise ValueError("`pad` only with `length`: without it nothing is padded")
         return self
@@ -145,7 +165,7 @@ class TextAdapter(_OfClient):
     @property
     def inputs(self) -> tuple[str, ...]:
         """The inputs that it makes."""
-        return tuple(name for name in (self.input, self.ids, self.mask) if name is not None)
+        return tuple(name for name in (self.input, self.ids, self.mask, self.types) if name is not None)
 
 
 Adapter = ImageAdapter | TextAdapter

@@ -11,8 +11,8 @@ from tests.cases import cases
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tests.models.folders import places_in
 from tritonstack.adding.additions import Addition, AddOptions, TritonModel, config_text, parse_tensors
+from tritonstack.adding.input_adapter import with_adapter
 from tritonstack.adding.new_folder import write_folder
-from tritonstack.adding.sources import with_adapter
 from tritonstack.errors import InputError
 from tritonstack.lint.completion import completed_tensor
 
@@ -41,6 +41,19 @@ def addition(tmp_path: Path, *inputs: str) -> Addition:
     return Addition(name="net", model="net", kind="python", description="A net.", models=(model,))
 
 
+@cases("tensors, pairs, fields")
+def test_of_an_encoder_every_input_is_filled_by_its_name(
+    tmp_path: Path, tensors: list[str], pairs: bool, fields: dict[str, Any]
+) -> None:
+    options = AddOptions(
+        text=tensors[0].split(":")[0], tokenizer=write_tokenizer(tmp_path / "t.json"), text_pairs=pairs
+    )
+    adapted = with_adapter(addition(tmp_path, *tensors), options)
+    assert dict(adapted.adapters) == {"text": {"encoding": "tokens", "tokenizer": "tokenizer.json", **fields}}
+    assert adapted.sample_file is not None
+    assert adapted.sample_file[1].count(b"\n") == (2 if pairs else 1)
+
+
 @cases("tensor, option, fields")
 def test_the_adapter_follows_from_the_input(tmp_path: Path, tensor: str, option: str, fields: dict[str, Any]) -> None:
     tokenizer = write_tokenizer(tmp_path / "words.json") if option == "tokens" else None
@@ -67,6 +80,8 @@ def test_the_adapter_follows_from_the_input(tmp_path: Path, tensor: str, option:
         (["x:INT32:N,6"], {"text": "x"}, "none, and x is INT32"),
         (["x:BYTES:N,1"], {"text": "x", "image": "x"}, "one adapter"),
         (["x:BYTES:N,1"], {"tokenizer": Path("t.json")}, "--text INPUT with it"),
+        (["x:INT64:N,1"], {"text_pairs": True}, "--text INPUT with it"),
+        (["x:BYTES:N,1"], {"text": "x", "text_pairs": True}, "which takes one text"),
     ],
 )
 def test_what_no_adapter_can_fill_is_refused(

@@ -168,6 +168,16 @@ def test_a_text_prints_its_translation_from_the_line_or_a_file(systems: Systems,
     assert first.content == second.content
 
 
+@pytest.mark.usefixtures("systems")
+def test_a_second_text_needs_a_first_one_and_a_model_that_takes_pairs() -> None:
+    alone = run("t5-python", "--text-pair", "house").exception
+    assert isinstance(alone, InputError)
+    assert "--text FIRST --text-pair SECOND" in str(alone)
+    single = run("t5-python", "--text", "house", "--text-pair", "wonderful").exception
+    assert isinstance(single, InputError)
+    assert "write `pair: true` into adapters.text" in str(single)
+
+
 def test_an_embedding_prints_its_length_and_its_first_values(systems: Systems) -> None:
     first = run("bert-tensorrt-0", "--text", "house").output.splitlines()[0]
     assert first.startswith("768 values of FP32: 0.")

@@ -150,6 +150,47 @@ def test_a_text_gets_as_many_tokens_as_it_has_whatever_the_tokenizer_s_file_says
     assert columns("the house is wonderful", text_adapter(length=4), tokenizer)["ids"] == [2, 4, 5, 3]
 
 
+THREE = TextAdapter(encoding="tokens", tokenizer="t.json", ids="ids", mask="mask", types="types")
+SPECS = [spec(name, "INT32", -1, -1) for name in ("ids", "mask", "types")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "source", "ids", "types", "padding"),
+    [
+        ({}, b"the house", [2, 4, 5, 3], [0, 0, 0, 0], 0),
+        ({"longest": 3}, b"the house is", [2, 4, 3], [0, 0, 0], 0),
+        ({"longest": 9}, b"the", [2, 4, 3], [0, 0, 0], 0),
+        ({"pair": True}, ("the", "house"), [2, 4, 3, 5, 3], [0, 0, 0, 1, 1], 0),
+        ({"pair": True}, b"the\r\nhouse\nis\n", [2, 4, 3, 5, 6, 3], [0, 0, 0, 1, 1, 1], 0),
+        ({"pair": True, "length": 7}, b"the\nhouse\n", [2, 4, 3, 5, 3, 0, 0], [0, 0, 0, 1, 1, 0, 0], 2),
+        ({"pair": True, "longest": 5}, ("the", "house is wonderful"), [2, 4, 3, 5, 3], [0, 0, 0, 1, 1], 0),
+    ],
+)
+def test_a_text_or_a_pair_fills_ids_mask_and_token_types(  # noqa: PLR0917  (a row of the table)
+    tokenizer: Path, fields: dict[str, Any], source: Any, ids: list[int], types: list[int], padding: int
+) -> None:
+    mask = [1] * (len(ids) - padding) + [0] * padding
+    made = to_arrays(THREE.model_copy(update=fields), source, {"t.json": tokenizer}, inputs=SPECS)
+    assert {name: array.tolist() for name, array in made.items()} == {"ids": [ids], "mask": [mask], "types": [types]}
+    two = THREE.model_copy(update={**fields, "types": None})
+    assert to_arrays(two, source, {"t.json": tokenizer}, inputs=SPECS).keys() == {"ids", "mask"}
+
+
+@pytest.mark.parametrize(
+    ("pair", "source", "found"),
+    [
+        (False, ("the", "house"), "(?s)two texts.*one text.*`pair: true`"),
+        (True, b"the house\n", "(?s)one text.*--text with --text-pair"),
+        (True, b"\nthe house\n", "(?s)one text.*first line is the first text"),
+    ],
+)
+def test_a_single_text_for_a_pair_and_the_other_way_round_are_refused(
+    tokenizer: Path, pair: bool, source: Any, found: str
+) -> None:
+    with pytest.raises(InputError, match=found):
+        to_arrays(THREE.model_copy(update={"pair": pair}), source, {"t.json": tokenizer}, inputs=SPECS)
+
+
 def test_a_prefix_comes_first_and_a_mask_only_where_the_model_has_one(tokenizer: Path) -> None:
     assert columns("house", text_adapter(prefix="say: ", mask=None), tokenizer) == {"ids": [2, 8, 9, 5, 3]}
 

@@ -10,14 +10,19 @@ WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "house", "is", "wonderful", 
 
 
 def write_tokenizer(path: Path, *, pad: str = "[PAD]", own_padding: str | None = None) -> Path:
-    """Write it: [CLS] words [SEP]. ``pad`` renames the first token; ``own_padding`` names one in the file."""
+    """Write it: [CLS] words [SEP], then the words of a second text and [SEP].
+
+    ``pad`` renames the first token; ``own_padding`` names one in the file.
+    """
     words = (pad, *WORDS[1:])
     vocabulary = {word: number for number, word in enumerate(words)}
     tool = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tool.add_special_tokens([pad, "[UNK]", "[CLS]", "[SEP]"])
     tool.pre_tokenizer = pre_tokenizers.Whitespace()
     tool.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
     )
     if own_padding is not None:
         tool.enable_padding(pad_id=vocabulary[own_padding], pad_token=own_padding)

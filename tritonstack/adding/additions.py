@@ -59,6 +59,8 @@ class AddOptions:
     image: str | None = None  # the input that images become
     text: str | None = None  # the input that texts become
     tokenizer: Path | None = None  # of Hugging Face's tokenizers; without it a text is sent as it is
+    text_pairs: bool = False  # whether texts come in pairs: question and context, query and passage
+    longest_text: int | None = None  # the most tokens that the model takes
     packages: tuple[str, ...] = ()  # that a Python model needs, beside those that its folder states
 
 

@@ -9,8 +9,9 @@ import click
 from click.core import ParameterSource
 
 from tritonstack.adding.additions import ANSWER, LOCK, TENSOR_FORM, AddOptions, parse_tensors
+from tritonstack.adding.input_adapter import with_adapter
 from tritonstack.adding.new_folder import Added, refuse_existing, write_folder
-from tritonstack.adding.sources import read_source, with_adapter
+from tritonstack.adding.sources import read_source
 from tritonstack.cli.conventions import LOCAL, echo, environment_option
 from tritonstack.cli.progress import Steps
 from tritonstack.config.model_entries import CURRENT, endpoint_for_models, model_entries
@@ -44,6 +45,11 @@ from tritonstack.paths import environment_file
     help="File tokenizer.json, where --text names an input for the numbers of tokens.",
 )
 @click.option(
+    "--text-pairs",
+    is_flag=True,
+    help="With --text: texts come in pairs, such as question and context, or query and passage (cross-encoders).",
+)
+@click.option(
     "--package",
     "packages",
     multiple=True,
@@ -61,6 +67,7 @@ def command(
     image: str | None,
     text: str | None,
     tokenizer: Path | None,
+    text_pairs: bool,
     packages: Sequence[str],
 ) -> int:
     """Make a model folder of a model's file, a Triton model folder or repository, or a model.tar.gz.
@@ -78,6 +85,7 @@ def command(
         image=image,
         text=text,
         tokenizer=tokenizer,
+        text_pairs=text_pairs,
         packages=tuple(packages),
     )
     context = click.get_current_context()

@@ -31,6 +31,9 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     help="JSON, .npy, .npz, or an image or text where the model's recipe has an adapter. May be repeated.",
 )
 @click.option("--text", help="Text input, where the model's recipe has an adapter.")
+@click.option(
+    "--text-pair", metavar="TEXT", help="Second text of a pair, after --text: the context of a question, a passage."
+)
 @environment_option()
 @click.option(
     "--output",
@@ -51,6 +54,7 @@ def command(
     name: str,
     files: Sequence[str],
     text: str | None,
+    text_pair: str | None,
     environment: str,
     outputs: Sequence[str],
     variant: str | None,
@@ -64,8 +68,11 @@ def command(
     from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs  # noqa: PLC0415
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
 
+    if text_pair is not None and text is None:
+        raise InputError([Problem(field="--text-pair", found="no --text", allowed="--text FIRST --text-pair SECOND")])
     if not files and text is None:
         raise InputError([Problem(field="--input", found="nothing", allowed="--input FILE or --text TEXT")])
+    texts = text if text is None or text_pair is None else (text, text_pair)
     session = calling_session(environment, local=local)
     client = ModelClient(environment=environment, session=session, on_wait=_print_wait)
     try:
@@ -73,7 +80,7 @@ def command(
     except (InputError, ReleaseLookupError) as error:
         explain(error, client, environment, session)
         raise
-    inputs = read_inputs([InputFile.parse(name) for name in files], table, text=text, fetch=client.client_files)
+    inputs = read_inputs([InputFile.parse(name) for name in files], table, text=texts, fetch=client.client_files)
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
     wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)

@@ -17,7 +17,7 @@ from tritonclient.utils import triton_to_np_dtype
 from tritonstack.adapters import InputKind
 from tritonstack.client.body import Array
 from tritonstack.client.manifest import TensorTable, shape_text
-from tritonstack.client.preprocessing import to_arrays
+from tritonstack.client.preprocessing import Source, to_arrays
 from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.untrusted.zip_reading import DAMAGED_ZIP
 
@@ -28,7 +28,7 @@ NO_MANIFEST = "give the inputs as .json with datatype and shape, .npy or .npz, o
 Fetch = Callable[[TensorTable, Sequence[str]], Mapping[str, Path]]
 """Fetches client files: tensor table and names of files → name and path of each."""
 Image = Path | str | bytes
-Text = Path | str
+Text = Path | str | tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class InputFile:
 
 
 def read_inputs(
-    files: Sequence[InputFile], table: TensorTable | None, *, text: str | None = None, fetch: Fetch
+    files: Sequence[InputFile], table: TensorTable | None, *, text: Text | None = None, fetch: Fetch
 ) -> dict[str, Array]:
     """Inputs of all files and of a text, not yet checked against the table.
 
@@ -207,14 +207,14 @@ def adapted_inputs(
     Args:
         table: the model's; None where its manifest cannot be read.
         image: an image file, or its content.
-        text: the text itself, or a Path to a file of it.
+        text: the text itself, a pair of texts, or a Path to a file of it.
         fetch: fetches the client files of the adapters.
 
     Raises:
         InputError: neither is given, the model has no adapter for it, or it is no valid image or text.
         WorkFailedError: a client file cannot be fetched.
     """
-    sources: dict[InputKind, Path | bytes] = {}
+    sources: dict[InputKind, Source] = {}
     if image is not None:
         sources["image"] = Path(image) if isinstance(image, str) else image
     if text is not None:

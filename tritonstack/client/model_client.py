@@ -176,7 +176,7 @@ class ModelClient:
         Args:
             name: as for :meth:`invoke`.
             image: an image file, or its content.
-            text: the text itself, or a Path to a file of it.
+            text: the text itself, a pair of texts (question and context), or a Path to a file of it.
             outputs: requested outputs. Default: the one that the recipe interprets, else all.
             variant: as for :meth:`invoke`.
 

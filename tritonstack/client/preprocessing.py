@@ -30,14 +30,18 @@ class Input(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
 
+Source = Path | bytes | tuple[str, str]
+"""A file, its content, or a pair of texts."""
+
+
 def to_arrays(
-    adapter: Adapter, source: Path | bytes, files: Mapping[str, Path], *, inputs: Sequence[Input]
+    adapter: Adapter, source: Source, files: Mapping[str, Path], *, inputs: Sequence[Input]
 ) -> dict[str, Array]:
     """The inputs that an adapter makes of a file, a batch of one where the model batches.
 
     Args:
         adapter: of the model's recipe or manifest.
-        source: a file, or its content.
+        source: a file, its content, or a pair of texts.
         files: paths of the client files that the adapter names (``adapter.files``).
         inputs: the model's inputs, which give datatypes and whether there is a batch dimension.
 
@@ -51,19 +55,20 @@ def to_arrays(
     if missing:
         allowed = ", ".join(by_name) or "none"
         raise InputError([Problem(file=file, found=f"an adapter for {', '.join(missing)}", allowed=allowed)])
-    content = _content(source)
     if isinstance(adapter, ImageAdapter):
-        arrays = {adapter.input: _image(content, adapter, by_name[adapter.input], file)}
+        arrays = {adapter.input: _image(_content(source), adapter, by_name[adapter.input], file)}
     else:
-        arrays = _text(content, adapter, by_name, files, file)
+        arrays = _text(source, adapter, by_name, files, file)
     return {
         name: array[None] if len(by_name[name].shape) == array.ndim + 1 else array for name, array in arrays.items()
     }
 
 
-def _content(source: Path | bytes) -> bytes:
+def _content(source: Source) -> bytes:
     if isinstance(source, bytes):
         return source
+    if isinstance(source, tuple):
+        raise InputError([Problem(found="a pair of texts", allowed="an image, for this adapter")])
     try:
         return source.read_bytes()
     except OSError as error:
@@ -102,17 +107,34 @@ def _image(content: bytes, adapter: ImageAdapter, wanted: Input, file: str | Non
 
 
 def _text(
-    content: bytes, adapter: TextAdapter, inputs: Mapping[str, Input], files: Mapping[str, Path], file: str | None
+    source: Source, adapter: TextAdapter, inputs: Mapping[str, Input], files: Mapping[str, Path], file: str | None
 ) -> dict[str, Array]:
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        raise InputError([Problem(file=file, found=str(error), allowed="text in UTF-8")]) from error
+    text, second = _texts(source, adapter, file)
     if adapter.encoding == "utf8":
         (name,) = adapter.inputs
         _expect(inputs[name], ("BYTES",), file)
-        return {name: _bytes_element(content)}
+        return {name: _bytes_element(text.encode())}
     for name in adapter.inputs:
         _expect(inputs[name], ("INT32", "INT64", "UINT32", "UINT64"), file)
-    found = tokens(text, adapter, files[str(adapter.tokenizer)], file=file)
+    found = tokens(text, adapter, files[str(adapter.tokenizer)], second=second, file=file)
     return {name: array.astype(_dtype(inputs[name])) for name, array in found.items()}
+
+
+def _texts(source: Source, adapter: TextAdapter, file: str | None) -> tuple[str, str | None]:
+    """The text, and the second one of a pair: in a file the first line is the first text, the rest the second."""
+    if isinstance(source, tuple):
+        if not adapter.pair:
+            advice = "where the model takes pairs, write `pair: true` into adapters.text of its recipe.yaml"
+            raise InputError([Problem(found="two texts", allowed="one text", advice=advice)])
+        return source
+    try:
+        text = _content(source).decode()
+    except UnicodeDecodeError as error:
+        raise InputError([Problem(file=file, found=str(error), allowed="text in UTF-8")]) from error
+    if not adapter.pair:
+        return text, None
+    first, _, second = text.replace("\r\n", "\n").partition("\n")
+    if not first.strip() or not second.strip():
+        allowed = "a pair: --text with --text-pair, text=(first, second), or a file whose first line is the first text"
+        raise InputError([Problem(file=file, found="one text", allowed=allowed)])
+    return first, second

@@ -20,20 +20,28 @@ PADS = ("[PAD]", "<pad>")
 """Padding tokens of BERT's, and of RoBERTa's and T5's tokenizers."""
 
 
-def tokens(text: str, adapter: TextAdapter, tokenizer: Path, *, file: str | None = None) -> dict[str, Array]:
+def tokens(
+    text: str, adapter: TextAdapter, tokenizer: Path, *, second: str | None = None, file: str | None = None
+) -> dict[str, Array]:
     """The inputs of the adapter, INT64 [tokens] each; ``adapter.length`` tokens where that is set.
 
-    Line ends at the end of the text are removed.
+    ``second``: the other text of a pair. Line ends at the end of a text are removed.
 
     Raises:
         InputError: the text has no tokens.
         WorkFailedError: the tokenizer's file is invalid, or has no token to pad with.
     """
-    tool = _loaded(tokenizer, tokenizer.stat().st_mtime_ns, adapter.length, adapter.pad)
-    encoding = tool.encode(adapter.prefix + text.rstrip("\r\n"))
+    most = (adapter.length, adapter.longest)
+    tool = _loaded(tokenizer, tokenizer.stat().st_mtime_ns, *most, adapter.pad)
+    first = adapter.prefix + text.rstrip("\r\n")
+    encoding = tool.encode(first) if second is None else tool.encode(first, second.rstrip("\r\n"))
     if not any(encoding.attention_mask):
         raise InputError([Problem(file=file, found="an empty text", allowed="at least one token")])
-    columns = {adapter.ids: encoding.ids, adapter.mask: encoding.attention_mask}
+    columns = {
+        adapter.ids: encoding.ids,
+        adapter.mask: encoding.attention_mask,
+        adapter.types: encoding.type_ids,
+    }
     return {name: np.array(column, dtype=np.int64) for name, column in columns.items() if name is not None}
 
 
@@ -45,7 +53,7 @@ def text_from(ids: Sequence[int], tokenizer: Path) -> str:
 
     Raises WorkFailedError where the tokenizer's file is invalid, or an id is below 0 or above 32 bits.
     """
-    tool = _loaded(tokenizer, tokenizer.stat().st_mtime_ns, None, None)
+    tool = _loaded(tokenizer, tokenizer.stat().st_mtime_ns, None, None, None)
     try:
         return str(tool.decode(list(ids), skip_special_tokens=True))
     except OverflowError as error:
@@ -53,7 +61,7 @@ def text_from(ids: Sequence[int], tokenizer: Path) -> str:
 
 
 @functools.lru_cache(maxsize=16)
-def _loaded(path: Path, changed_ns: int, length: int | None, pad: str | None) -> Tokenizer:
+def _loaded(path: Path, changed_ns: int, length: int | None, longest: int | None, pad: str | None) -> Tokenizer:
     """A tokenizer that is set up once and never changed after, so that threads may share it."""
     from tokenizers import Tokenizer  # noqa: PLC0415
 
@@ -66,6 +74,8 @@ def _loaded(path: Path, changed_ns: int, length: int | None, pad: str | None) ->
     tool.no_padding()
     tool.no_truncation()
     if length is None:
+        if longest is not None:
+            tool.enable_truncation(max_length=longest)
         return tool
     if pad is None and padding is not None:
         number, token = padding["pad_id"], padding["pad_token"]

@@ -230,6 +230,7 @@ def check_recipe(view: RepositoryView) -> Iterator[Finding]:
     yield from _files(view, view.recipe)
     yield from _sample(view, view.recipe)
     yield from _addressed(view, view.recipe)
+    yield from _adapters(view, view.recipe)
     for model in view.models.values():
         yield from _dependency(model, view.recipe.dependency)
 
@@ -271,6 +272,20 @@ def _sample(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
         for problem in error.problems:
             found = f"{problem.field}: {problem.found}" if problem.field else problem.found
             yield Finding(file=Path(problem.file or view.root), rule="sample", found=found, allowed=problem.allowed)
+
+
+def _adapters(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
+    """Inputs of adapters and outputs of answers that the model lacks; a model without a list of tensors is passed."""
+    model = view.models.get(view.addressed or "")
+    if model is None or not model.is_readable:
+        return
+    inputs, outputs = ([each.name for each in tensors] for tensors in (model.config.inputs, model.config.outputs))
+    used = [(f"adapters.{kind}", each, inputs) for kind, one in recipe.adapters.present.items() for each in one.inputs]
+    if (meaning := recipe.answers.kind) is not None:
+        used.append(("answers", meaning.output, outputs))
+    for field, name, known in used:
+        if known and name not in known:
+            yield _at(view, "adapter-tensor", f"{field}: {name}, which the model lacks", ", ".join(known))
 
 
 def _addressed(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
