@@ -4,13 +4,13 @@
 #
 #   scripts/review.sh [--base REF] [--fail-on WORDS] [--out FOLDER] [--whole TEXT] [STEP …]
 #
-# STEP: lint, test, review; without any all three. The report lies in FOLDER (.local/review): review.md, review.html,
+# STEP: lint, test, review; without any all three. The report lies in FOLDER (.local/review of the project): review.md, review.html,
 # review.json.
 # On GitHub Actions lint annotates the lines of the pull request, and the report goes to the job's summary.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 python=${PYTHON:-$here/.envs/main/bin/python}
-out=${TRITONSTACK_PROJECT:-$PWD}/.local/review
+out=''
 options=() steps=() annotate=${GITHUB_ACTIONS:-false} worst=0
 export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
 
@@ -44,6 +44,7 @@ lint() {
 }
 review() {
   local code=0
+  [[ -n $out ]] || out=$("$python" -c 'from tritonstack.paths import project_folder; print(project_folder())')/.local/review
   mkdir -p "$out"
   rm -f "$out"/review.{md,html,json}
   "$python" -m tritonstack review ${options[@]+"${options[@]}"} \

@@ -209,6 +209,21 @@ def test_a_state_folder_that_is_a_file_ends_without_a_traceback(
     assert str(tmp_path / "file") in capsys.readouterr().err
 
 
+def test_in_another_clone_a_command_says_whose_code_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("environments/local.yaml", "tritonstack/paths.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    monkeypatch.delenv("TRITONSTACK_PROJECT", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert run_main(monkeypatch, "lint") == 0
+    noted, said = capsys.readouterr().err.splitlines()[:2]
+    assert noted.startswith(f"note: {tmp_path} is a clone of tritonstack, and this command is that of {REPOSITORY};")
+    assert noted.endswith(f"{tmp_path}/.envs/main/bin/tritonstack")
+    assert said.startswith("no model folder in model_repos"), "it lints that clone, not its own"
+
+
 def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "emulator.log"
     log.parent.mkdir()

@@ -7,9 +7,12 @@ Files outside packages are next to the packages in a checkout and inside this pa
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from tritonstack.errors import InputError, Problem
 
 PACKAGE = Path(__file__).resolve().parent
 CARRIED = "_repository"
@@ -27,12 +30,57 @@ def repository_path(name: str) -> Path:
     return (CHECKOUT or PACKAGE / CARRIED) / name
 
 
-def machine_folder() -> Path:
-    """Parent of ``.envs/``, ``node_modules/`` and ``.local/``: the repository, or for a wheel the project's folder.
+def is_project(folder: Path) -> bool:
+    """Whether a folder holds ``environments/`` with a YAML file, or beside ``model_repos/``; or is this repository.
 
-    That is TRITONSTACK_PROJECT if set, else the working folder.
+    The copy of the repository that a build in CodeBuild starts from has ``model_repos/`` alone.
     """
-    return CHECKOUT or Path(os.environ.get(PROJECT_VARIABLE) or Path.cwd()).resolve()
+    environments = folder / "environments"
+    beside = (folder / "model_repos").is_dir()
+    return folder == CHECKOUT or (environments.is_dir() and (beside or any(environments.glob("*.yaml"))))
+
+
+def find_project() -> Path | None:
+    """TRITONSTACK_PROJECT if set, else the nearest project from the working folder upwards; None: there is none."""
+    named = os.environ.get(PROJECT_VARIABLE)
+    if named:
+        return Path(named).resolve()
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if is_project(folder)), None)
+
+
+def project_folder() -> Path:
+    """Folder of ``environments/`` and ``model_repos/``.
+
+    Raises InputError: the working folder is in no project, or TRITONSTACK_PROJECT names no folder.
+    """
+    found, named = find_project(), os.environ.get(PROJECT_VARIABLE)
+    if found is None:
+        problem = Problem(
+            file=str(Path.cwd()),
+            found="no project: neither this folder nor one above it holds environments/*.yaml",
+            allowed="the folder of a project, or one inside it",
+            advice=f"cd <your project>, or set {PROJECT_VARIABLE}=<its folder>; a new one: tritonstack init my-serving",
+        )
+        raise InputError([problem])
+    if not found.is_dir():
+        what = "a file" if found.exists() else "no such folder"
+        problem = Problem(
+            field=PROJECT_VARIABLE,
+            found=f"{named} ({what})",
+            allowed="the folder of a project",
+            advice=f"unset {PROJECT_VARIABLE}, or make the project: tritonstack init {shlex.quote(str(found))}",
+        )
+        raise InputError([problem])
+    return found
+
+
+def machine_folder() -> Path:
+    """Parent of ``.envs/`` and ``node_modules/``: the repository; of an installed wheel the project's folder.
+
+    Outside of any project that is the working folder.
+    """
+    return CHECKOUT or find_project() or Path.cwd()
 
 
 REPOSITORY = machine_folder()
@@ -58,15 +106,15 @@ def setup_command(*names: str) -> str:
 
 @dataclass(frozen=True)
 class LocalPaths:
-    """The folders of one local AWS. ``root`` is ``.local`` in the repository unless TRITONSTACK_HOME is set."""
+    """The folders of one local AWS. ``root`` is ``.local`` in the project unless TRITONSTACK_HOME is set."""
 
     root: Path
 
     @classmethod
     def from_environment(cls) -> LocalPaths:
-        """The folders that TRITONSTACK_HOME, or the repository, determines."""
+        """The folders that TRITONSTACK_HOME, or the project, determines; outside of any project the repository does."""
         named = os.environ.get(HOME_VARIABLE)
-        return cls(Path(named).resolve() if named else REPOSITORY / ".local")
+        return cls(Path(named).resolve() if named else (find_project() or REPOSITORY) / ".local")
 
     @property
     def record(self) -> Path:
@@ -106,17 +154,6 @@ class LocalPaths:
     def assembly(self, environment: str) -> Path:
         """The synthesised templates of one environment."""
         return self.root / "cdk.out" / environment
-
-
-def project_folder() -> Path:
-    """Folder of ``environments/`` and ``model_repos/``.
-
-    TRITONSTACK_PROJECT if set, else the working folder if it holds an ``environments`` folder, else the repository.
-    """
-    named = os.environ.get(PROJECT_VARIABLE)
-    if named:
-        return Path(named).resolve()
-    return Path.cwd() if (Path.cwd() / "environments").is_dir() else REPOSITORY
 
 
 def environment_file(name: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tritonstack.paths import CHECKOUT, LIBRARY, PROJECT_VARIABLE, REPOSITORY, link_to
+from tritonstack.paths import CHECKOUT, LIBRARY, PROJECT_VARIABLE, REPOSITORY, find_project, link_to
 
 
 def library_path() -> Path:
@@ -23,5 +23,5 @@ def library_path() -> Path:
 
 
 def child_variables() -> dict[str, str]:
-    """Variables of a process with another working folder, so that a wheel finds the same project there."""
-    return {} if CHECKOUT is not None else {PROJECT_VARIABLE: str(REPOSITORY)}
+    """Variables of a process with another working folder, so that it finds the same project there."""
+    return {PROJECT_VARIABLE: str(find_project() or REPOSITORY)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -60,6 +61,39 @@ def test_an_error_ends_with_exit_code_one_and_a_warning_does_not(project: Path) 
     assert (result.exit_code, result.stderr) == (0, "folders: 1, errors: 0, warnings: 1\n")
     _config(project, CONFIG.replace("TYPE_FP32", "TYPE_FP99"))
     assert _run().exit_code == 1
+
+
+@pytest.mark.parametrize("options", [[], ["-e", "test"]], ids=["alone", "of an environment"])
+@pytest.mark.parametrize(
+    ("start", "named"),
+    [(".", "."), (".", "model_repos"), (".", "model_repos/"), ("model_repos", "."), ("model_repos/double", ".")],
+)
+def test_a_project_its_model_folders_and_one_of_them_are_linted_alike(
+    options: list[str], start: str, named: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of them is read as a Triton repository."""
+    monkeypatch.chdir(project / start)
+    result = _run(*options, named)
+    assert (result.exit_code, result.stderr.partition(", warnings")[0]) == (0, "folders: 1, errors: 0")
+
+
+def test_model_folders_elsewhere_are_linted_outside_of_any_project_and_nothing_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRITONSTACK_PROJECT")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert _run(str(project / "model_repos" / "double")).exit_code == 0
+    with pytest.raises(InputError, match=r"(?s)no project.*tritonstack init"):
+        _run()
+
+
+def test_a_project_without_a_model_is_no_error_and_the_command_that_adds_one_is_named(project: Path) -> None:
+    shutil.rmtree(project / "model_repos" / "double")
+    result = _run("model_repos")
+    assert (result.exit_code, result.stderr.splitlines()) == (
+        0,
+        ["no model folder in model_repos: tritonstack add FILE makes one", "folders: 0, errors: 0, warnings: 0"],
+    )
 
 
 def test_json_keeps_its_schema_and_says_rule_level_category_and_place(project: Path) -> None:

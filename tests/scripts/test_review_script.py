@@ -28,13 +28,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def script(project: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     given = {**variables(project), "PYTHON": sys.executable, **more}
+    del given["TRITONSTACK_PROJECT"]
     return subprocess.run(
         ["bash", str(SCRIPT), *arguments], cwd=project, env=given, capture_output=True, text=True, check=False
     )
 
 
 def test_it_lints_reviews_and_says_where_the_report_lies(made: Path) -> None:
-    ended = script(made, "--base", "main", "lint", "review")
+    """Started in a folder of the project, too."""
+    ended = script(made / "model_repos", "--base", "main", "lint", "review")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "== lint" in ended.stdout
     assert "the report lies in" in ended.stdout

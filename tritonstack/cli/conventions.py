@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tritonstack.errors import visible
-from tritonstack.paths import project_folder
+from tritonstack.paths import find_project
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +50,8 @@ def environment_option(
 
 
 def _environments(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    names = sorted(path.stem for path in (project_folder() / "environments").glob("*.yaml"))
+    project = find_project()
+    names = sorted(path.stem for path in (project / "environments").glob("*.yaml")) if project else []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 

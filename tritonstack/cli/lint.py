@@ -18,12 +18,12 @@ from tritonstack.errors import InputError, Problem, alike, listing
 from tritonstack.lint import Finding, ServingTarget, lint_endpoint, lint_folder, lint_release
 from tritonstack.lint.checks import view_source
 from tritonstack.lint.instances import target_of_archive
-from tritonstack.lint.registry import CATEGORIES, Rule, annotation, base_page, report_of, rule, rule_ids, rules
+from tritonstack.lint.registry import CATEGORIES, Rule, annotation, base_page, report_of, rule, rule_ids, rules, shown
 from tritonstack.lint.view import view_folder
 from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.selection import choice_of, sources_of
-from tritonstack.paths import environment_file, project_folder
+from tritonstack.paths import environment_file, is_project, project_folder
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def lint_command(
     instance_type: str | None,
     environment: str | None,
 ) -> None:
-    """Check FOLDERS (model folders, or model repositories; all of model_repos/ without any) offline.
+    """Check FOLDERS offline: model folders, folders of them, or Triton repositories; without any, all of model_repos/.
 
     `tritonstack explain RULE` explains a rule. Exit code 1 where a finding is an error.
     """
@@ -64,11 +64,14 @@ def lint_command(
         raise InputError([Problem(field="--environment", found="with --release or --instance-type", allowed=allowed)])
     together: list[Finding] = []
     if environment:
-        served, together = _served_by(environment, folders)
+        whole = any(_of_whole_project(folder) for folder in folders)
+        served, together = _served_by(environment, () if whole else _model_folders(folders))
     else:
         target = ServingTarget.of_names(release=release, instance_type=instance_type)
-        every = sorted(path.parent for path in (project_folder() / "model_repos").glob(f"*/{RECIPE}"))
-        served = [Served(folder, target) for folder in folders or every]
+        every = _model_folders(folders or [project_folder()])
+        served = [Served(folder, target) for folder in every]
+        if not every:
+            echo(f"no model folder in {shown(_models_of(project_folder()))}: tritonstack add FILE makes one", err=True)
     chosen = list(dict.fromkeys(each.folder for each in served))
     findings = list(dict.fromkeys([*_findings(served), *together]))
     if as_json:
@@ -79,6 +82,28 @@ def lint_command(
     echo(f"folders: {len(chosen)}, errors: {errors}, warnings: {len(findings) - errors}", err=True)
     if errors:
         sys.exit(1)
+
+
+def _models_of(folder: Path) -> Path:
+    """Of a project's folder the one of its model folders; any other folder is itself."""
+    return folder / "model_repos" if is_project(folder.resolve()) else folder
+
+
+def _of_whole_project(folder: Path) -> bool:
+    """Whether a folder is a project, or its ``model_repos/``."""
+    whole = folder.resolve()
+    return is_project(whole) or (whole.name == "model_repos" and is_project(whole.parent))
+
+
+def _model_folders(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """The model folders that the folders are or hold; one without any is itself, as a Triton repository has none."""
+    found: list[Path] = []
+    for folder in folders:
+        inside = sorted(path.parent for path in _models_of(folder).glob(f"*/{RECIPE}"))
+        holds = bool(inside) or _of_whole_project(folder)
+        itself = folder if folder.name not in ("", "..") else folder.resolve()  # findings compare the folder's name
+        found += inside if holds and not (folder / RECIPE).is_file() else [itself]
+    return tuple(dict.fromkeys(found))
 
 
 def _findings(served: Sequence[Served]) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from tritonstack.cli.root import GROUPS
 from tritonstack.disk import temporary_folder
 from tritonstack.errors import Problem, refuse
 from tritonstack.extensions import extensions
-from tritonstack.paths import CHECKOUT, link_to, machine_folder, repository_path
+from tritonstack.paths import CHECKOUT, link_to, project_folder, repository_path
 
 TEMPLATES = Path(__file__).with_name("new_project")
 FILES = {
@@ -136,7 +136,7 @@ def setup_command(*, names: tuple[str, ...]) -> int:
     (node alone where tritonstack is installed without its extra `local`). By name only: torch, dali, tensorflow,
     perf-analyzer; nodejs, which is Node itself where the system has none or an older one.
     """
-    return make_environments(names, root=machine_folder())
+    return make_environments(names, root=CHECKOUT or project_folder())
 
 
 def make_environments(names: Sequence[str], *, root: Path) -> int:
@@ -181,7 +181,7 @@ def snapshots_command() -> None:
     )
     from tritonstack.review.stored import FOLDER, write_snapshots  # noqa: PLC0415
 
-    root = machine_folder()
+    root = project_folder()
     made = {}
     with temporary_folder("snapshots") as temporary:
         synthesise(root, temporary / FOLDER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -18,6 +19,7 @@ from tritonstack.aws.session import RENEW, credentials_ended
 from tritonstack.disk import FULL, NO_SPACE, disk_full, written_file
 from tritonstack.errors import TritonstackError, alike, visible
 from tritonstack.extensions import extensions, registered
+from tritonstack.paths import LIBRARY, find_project
 
 REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.ENOTDIR, *FULL)
 """Errors of the machine, not of this code: no permission, a read-only or full disk, a file in a folder's place."""
@@ -230,6 +232,11 @@ def groups() -> dict[str, LazyGroup]:
 @click.version_option(VERSION, prog_name="tritonstack")
 def root() -> None:
     """Serve models with NVIDIA Triton on Amazon SageMaker GPU endpoints, as code."""
+    project = find_project()
+    if project is not None and project != LIBRARY and (project / "tritonstack" / "paths.py").is_file():
+        own = shlex.quote(str(project / ".envs" / "main" / "bin" / "tritonstack"))
+        text = f"note: {project} is a clone of tritonstack, and this command is that of {LIBRARY}; its own: {own}"
+        click.echo(visible(text), err=True)
 
 
 def main() -> None:

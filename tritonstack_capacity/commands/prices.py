@@ -23,14 +23,14 @@ from tritonstack.cli.progress import Steps
 from tritonstack.cli.root import SuggestingGroup
 from tritonstack.config import Environment, load_environments
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest, refuse
-from tritonstack.paths import project_folder, write_text
+from tritonstack.paths import find_project, project_folder, write_text
 from tritonstack_capacity.commands import text_table
 from tritonstack_capacity.price_list import API_REGION, Update, hosting_documents, price_file_text, updated
 
 UNKNOWN = "not known"
 
 
-def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, project: Path) -> None:
+def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, project: Path | None) -> None:
     """Print what the environments take, then all that is known of their regions."""
     console = result_console()
     own = project_prices(project)
@@ -50,7 +50,9 @@ def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, 
     _unknown(console, environments)
 
 
-def prices_document(regions: Sequence[str], environments: Sequence[Environment], *, project: Path) -> dict[str, Any]:
+def prices_document(
+    regions: Sequence[str], environments: Sequence[Environment], *, project: Path | None
+) -> dict[str, Any]:
     """What ``--json`` prints: the endpoints' prices, and every known price of the regions."""
     own = project_prices(project)
     return {
@@ -165,9 +167,9 @@ def list_prices(*, regions: Sequence[str], as_json: bool) -> None:
     """
     chosen, loaded = _chosen(regions)
     if as_json:
-        print_json(prices_document(chosen, loaded, project=project_folder()))
+        print_json(prices_document(chosen, loaded, project=find_project()))
     else:
-        show_prices(chosen, loaded, project=project_folder())
+        show_prices(chosen, loaded, project=find_project())
 
 
 @command.command("update")
@@ -201,7 +203,10 @@ def update(*, regions: Sequence[str]) -> int:
 
 
 def _chosen(regions: Sequence[str]) -> tuple[tuple[str, ...], tuple[Environment, ...]]:
-    """The regions that are meant, and the project's environments in them."""
+    """The regions that are meant, and the project's environments in them.
+
+    Raises InputError: no region is named, and the working folder is in no project.
+    """
     known = load_catalogue().regions
     wrong = [
         Problem(
@@ -214,8 +219,9 @@ def _chosen(regions: Sequence[str]) -> tuple[tuple[str, ...], tuple[Environment,
         if region not in known
     ]
     refuse(wrong)
-    folder = project_folder() / "environments"
-    loaded = load_environments(folder) if not regions or any(folder.glob("*.yaml")) else ()
+    project = find_project() if regions else project_folder()
+    folder = project / "environments" if project else None
+    loaded = load_environments(folder) if folder and (not regions or any(folder.glob("*.yaml"))) else ()
     chosen = tuple(sorted({*regions} or {each.region for each in loaded}))
     return chosen, tuple(each for each in loaded if each.region in chosen)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tritonstack.config import EndpointSettings, Environment, load_environment
 from tritonstack.errors import InputError, Location, Problem, collecting
 from tritonstack.models.model_config import ModelConfig, read_config
-from tritonstack.paths import LocalPaths, environment_file, project_folder
+from tritonstack.paths import LocalPaths, environment_file, find_project, project_folder
 from tritonstack_capacity.simulation.scenario import MIB, Instance, Routing
 from tritonstack_capacity.sizing.measurements import listed_price
 
@@ -315,7 +315,7 @@ def instance_price(instance: Instance) -> Price:
     """
     if instance.usd_per_hour is not None:
         return instance.usd_per_hour, "the scenario, or its environment's file"
-    listed = listed_price(instance.type, region=instance.region, project=project_folder())
+    listed = listed_price(instance.type, region=instance.region, project=find_project())
     if listed is None:
         return None, (
             f"no source gives a price of {instance.type} in {instance.region}; "

@@ -17,9 +17,11 @@ from tritonstack.cli.progress import Steps
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_files import made_files, size_lines
 from tritonstack.paths import (
+    CHECKOUT,
     REPOSITORY,
     LocalPaths,
     environment_python,
+    project_folder,
     setup_command,
 )
 from tritonstack_local import IAM_RECORDS
@@ -234,6 +236,8 @@ def _new_log(paths: LocalPaths, name: str) -> Path:
 def _check_environments() -> None:
     missing = [name for name in ("main", "emulator", "backends") if not environment_python(name).exists()]
     if missing:
+        if CHECKOUT is None:
+            project_folder()  # outside of a project set-up is not what is missing
         found = f"the environments {', '.join(missing)} are not made yet"
         allowed = "environments under .envs/ as requirements/ pins them"
         raise InputError([Problem(found=found, allowed=allowed, advice=setup_command())])
