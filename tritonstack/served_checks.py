@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue, release_order
@@ -15,7 +15,7 @@ from tritonstack.models.contents import ArchiveContents
 
 
 def check_model(
-    *, endpoint: EndpointSettings, backends: Iterable[str], model: str, location: Location, region: str
+    *, endpoint: EndpointSettings, backends: Collection[str], model: str, location: Location, region: str
 ) -> Iterator[Problem]:
     """Every backend (a value of ``backend:`` or ``platform:``) that a model needs and its endpoint's release lacks."""
     catalogue = load_catalogue()
@@ -23,6 +23,7 @@ def check_model(
     if release is None:
         return
     available = sorted(release.backends | set(endpoint.additional_backends))
+    needed = [catalogue.platforms.get(each, each) for each in backends]
     for named in backends:
         name = catalogue.platforms.get(named, named)
         if name in available:
@@ -34,7 +35,14 @@ def check_model(
         else:
             early = backend.since and release.order < release_order(backend.since)
             reason = f"which came with release {backend.since}" if early else f"which went after release {backend.last}"
-            advice = catalogue.without_backend(backend, release=release.version, region=region)
+            instance = catalogue.instance(endpoint.instance_type)
+            advice = catalogue.without_backend(
+                backend,
+                release=release.version,
+                region=region,
+                instances=() if instance is None else (instance,),
+                backends=sorted(set(needed) & release.backends),
+            )
         yield Problem(
             location=location,
             found=f"{model} needs the backend {name}{'' if named == name else f' ({named})'}, {reason}",

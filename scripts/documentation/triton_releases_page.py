@@ -14,10 +14,15 @@ The host AMI is the newest of the release's CUDA major version, as AWS tests its
 is at least the release's; one "by minor version" is of the same major version and older, which CUDA allows and
 nobody has tried on SageMaker (UNVERIFIED).
 
-The committed environments and examples run {chosen}: the newest release with an image of AWS's, every backend that
-they use, and a host AMI that covers its CUDA. The newer images fix more, and their CUDA asks more of the driver than
-any host AMI has: {waiting}.
-Take one of them where you have seen it start on your instance type.
+`tritonstack add` gives a new endpoint {default}: the newest release whose image AWS lists for the region, and so the one
+with the fewest known vulnerabilities. [What of it is unproved](../decisions/0030-release-of-a-new-endpoint.md): that its
+CUDA runs on the driver of the host AMI. The committed environments and examples run {chosen}: the newest release with
+an image of AWS's, every backend that they use, and a host AMI that covers its CUDA. The newer images fix more, and
+their CUDA asks more of the driver than any host AMI has: {waiting}.
+
+Families whose GPU not every release's CUDA knows; with an older release they are refused:
+
+{new_gpus}
 
 `.envs/main/bin/python scripts/stale_catalogue.py` holds the catalogue against botocore, cfn-lint, the CDK and the
 SageMaker SDK, and ends with 1 where a package has what the catalogue has not, or otherwise.
@@ -25,7 +30,8 @@ SageMaker SDK, and ends with 1 where a package has what the catalogue has not, o
 FIXES = """The first release that has each fix. A release has all those below whose fix is newer. Whether an attacker
 can reach one depends on who may invoke the endpoint and whose models it serves: SageMaker lets no other request to the
 container's port. That AWS put no fix under an older tag is UNVERIFIED.
-`tritonstack lint --environment` warns of them, `tritonstack review --fail-on vulnerable-release` stops what adds some.
+`tritonstack lint --environment` warns where a release that fits the endpoint has more of the fixes, and notes what is
+left where none has; `tritonstack review --fail-on vulnerable-release` stops what adds some.
 """
 
 
@@ -45,13 +51,20 @@ def triton_releases_page() -> str:
     )
     parts = [
         head("Releases of Triton", source="the catalogue"),
-        TEXT.format(chosen=chosen, waiting=", ".join(newer)),
+        TEXT.format(chosen=chosen, default=catalogue.default_release(), waiting=", ".join(newer), new_gpus=_new_gpus()),
         table(titles, rows),
         "## Known vulnerabilities\n",
         FIXES,
         table(["fixed in", "vulnerability", "CVSS", "what it is", "source"], [_fix(each) for each in fixes]),
     ]
     return "\n".join(parts)
+
+
+def _new_gpus() -> str:
+    """Families of GPUs that not every release's CUDA knows, with the first one that does."""
+    new = {each.family: each for each in load_catalogue().instances.values() if each.first_cuda}
+    rows = [[each.family, each.gpu, each.compute_capability, str(each.first_cuda)] for each in new.values()]
+    return table(["family", "GPU", "compute capability", "CUDA at least"], rows)
 
 
 def newest_covered() -> str:

@@ -34,8 +34,9 @@ def test_every_data_file_names_its_source_and_repeats_no_key(name: str) -> None:
 def test_every_type_is_whole_and_hosted_somewhere(name: str) -> None:
     row = CATALOGUE.instances[name]
     assert re.fullmatch(r"ml\.[a-z0-9-]+\.[a-z0-9]+", name)
-    assert re.fullmatch(r"\d\.\d", row.compute_capability)
-    assert row.gpu_count in (1, 4, 8)
+    assert re.fullmatch(r"\d+\.\d", row.compute_capability)
+    assert row.gpu_count in (1, 2, 4, 8)
+    assert (row.first_cuda is not None) == (row.architecture == "Blackwell")
     assert min(row.vcpu, row.memory_gib, row.gpu_memory_mib, row.local_nvme_gb) > 0
     assert row.regions
 

@@ -183,6 +183,37 @@ def test_a_release_with_known_vulnerabilities_is_one_warning_where_the_environme
     assert not_read == ["release-not-read"]
 
 
+def test_the_release_that_lint_advises_fits_the_endpoint_and_has_fewer_vulnerabilities(project: Path) -> None:
+    (finding,) = _json("--environment", "test")["findings"]
+    assert finding["allowed"].startswith(
+        "release 26.05, the newest release with an image of AWS's in us-east-1 that fits this endpoint: 9 of"
+    )
+    file = project / "environments/test.yaml"
+    file.write_text(ENVIRONMENT.replace("24.09", "26.05"))
+    result = _run("--environment", "test")
+    assert (result.exit_code, result.stderr) == (0, "folders: 1, errors: 0, warnings: 0, notes: 1\n")
+    assert "note: release 26.05 of endpoint one of test has 9 known vulnerabilities" in result.stdout
+    assert _run("--environment", "test", "--annotations").stdout.startswith(
+        "::notice file=environments/test.yaml,line=6"
+    )
+
+
+def test_no_release_is_advised_that_lacks_a_backend_of_the_endpoints_models(project: Path) -> None:
+    """No release from 25.03 on has TensorFlow, so 24.09 is the best that such an endpoint can have."""
+    _config(project, CONFIG.replace('backend: "python"', 'platform: "tensorflow_graphdef"'))
+    (project / "model_repos/double/double/1/model.graphdef").write_text("\n\3\n\1x")
+    found = {each["rule"]: each for each in _json("--environment", "test")["findings"]}
+    assert "release-vulnerable" not in found
+    assert "none in us-east-1 that fits this endpoint has more of the fixes" in found["release-unfixed"]["allowed"]
+
+
+def test_with_an_image_of_ones_own_the_advised_release_needs_none_of_awss(project: Path) -> None:
+    own = 'release: "26.05", image: 123456789012.dkr.ecr.us-east-1.amazonaws.com/triton:26.05-py3'
+    (project / "environments/test.yaml").write_text(ENVIRONMENT.replace('release: "24.09"', own))
+    (finding,) = _json("--environment", "test")["findings"]
+    assert finding["allowed"] == "release 26.10, the newest release that fits this endpoint: none left"
+
+
 @cases("arguments, said")
 def test_what_cannot_be_checked_is_refused(project: Path, arguments: tuple[str, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):

@@ -79,3 +79,18 @@ def test_an_environment_without_an_endpoint_gets_one(tmp_path: Path) -> None:
     assert environment.tags == {"team": "a"}
     model_entries(file, endpoint="models", models=["more"]).write()
     assert load_environment(file).endpoints[0].models == ("iris", "wine", "more")
+
+
+@pytest.mark.parametrize(
+    ("region", "release"), [("us-east-1", "26.05"), ("'eu-west-1'", "26.05"), ("cn-north-1", "25.04")]
+)
+def test_a_first_endpoint_has_a_release_of_the_files_region_and_says_what_is_unproved(
+    tmp_path: Path, region: str, release: str
+) -> None:
+    file = tmp_path / "local.yaml"
+    head = f'environment: local\naccount: "123456789012"\nregion: {region}\nproduction: false\n'
+    file.write_text(f"{head}endpoints: []\n")
+    assert endpoint_for_models(file, name=None)[1].release == release
+    model_entries(file, endpoint="models", models=["iris"]).write()
+    [line] = [each for each in file.read_text().splitlines() if "release:" in each]
+    assert ("unproved on a GPU: its CUDA 13.2.1 on driver 580 (CUDA 13.0)" in line) == (release == "26.05")

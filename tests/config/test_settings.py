@@ -203,6 +203,11 @@ def test_each_setting_is_rendered_as_serve_reads_it(tmp_path: Path) -> None:
     [
         ("host_ami: null", "al2-ami-sagemaker-inference-gpu-3-1"),
         ("host_ami: sagemaker-default\ninstance_type: ml.g6.xlarge\naccept_unlisted_instance_type: true", None),
+        ("release: '25.04'", "al2-ami-sagemaker-inference-gpu-3-1"),
+        (
+            "release: '25.04'\ninstance_type: ml.g7e.2xlarge\nmode: single-model",
+            "al2023-ami-sagemaker-inference-gpu-4-1",
+        ),
         ("host_ami: al2023-ami-sagemaker-inference-gpu-4-1", "al2023-ami-sagemaker-inference-gpu-4-1"),
     ],
 )

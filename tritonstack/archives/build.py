@@ -41,7 +41,7 @@ def refuse_errors_of_environment(
         for source in chain.from_iterable(sources_of(entry, places.repositories, choice) for entry in endpoint.models):
             if models and not {source.name, source.folder.name} & set(models):
                 continue
-            target = target_of_archive(source, endpoint, environment.environment, places)
+            target = target_of_archive(source, endpoint, environment.environment, places, region=environment.region)
             found |= dict.fromkeys(lint_folder(source.folder, target=target, archives={source.name}))
     refuse_errors(found)
 

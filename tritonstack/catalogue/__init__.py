@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -129,9 +129,54 @@ class Catalogue:
         table = self.image_table.regions
         return tuple(each for each in self.releases if (region in table.get(each, ()) if region else each in table))
 
-    def without_backend(self, backend: Backend, *, release: str, region: str | None = None) -> str:
-        """What to do where ``release`` lacks ``backend``: the nearest release with both it and an image, or another."""
-        having = nearest_releases(release, (each for each in self.served_releases(region) if backend.in_release(each)))
+    def fitting_releases(
+        self,
+        *,
+        region: str | None = None,
+        instances: Collection[InstanceType] = (),
+        backends: Collection[str] = (),
+        own_image: bool = False,
+    ) -> tuple[str, ...]:
+        """The releases that an endpoint could take as it stands; oldest first. What a message suggests is one of them.
+
+        Each has an image of AWS's in ``region`` (without one anywhere; with ``own_image`` none is needed), each of
+        ``backends``, a CUDA that knows the GPU of every one of ``instances``, and a host AMI for both.
+        """
+        known = tuple(self.releases) if own_image else self.served_releases(region)
+        rows = (row for each in known if (row := self.release(each)) is not None and row.backends >= set(backends))
+        return tuple(row.version for row in rows if self._runs_on(row, instances))
+
+    def _runs_on(self, release: TritonRelease, instances: Collection[InstanceType]) -> bool:
+        """Whether CUDA and some host AMI fit both the release and each instance type."""
+        hosts = [ami for ami in self.host_amis if not ami.too_old_for(release)]
+        return bool(hosts) and all(
+            release.supports(each) and any(ami.supports(each) for ami in hosts) for each in instances
+        )
+
+    def default_release(self, *, region: str | None = None, instance: InstanceType | None = None) -> str | None:
+        """The release that a new endpoint gets: the newest that fits and whose image AWS lists with its regions.
+
+        None where no release fits. Why the newest: docs/decisions/0030-release-of-a-new-endpoint.md.
+        """
+        instances = () if instance is None else (instance,)
+        fitting = self.fitting_releases(region=region, instances=instances)
+        return next((each for each in reversed(fitting) if each not in self.image_table.without_region_list), None)
+
+    def without_backend(
+        self,
+        backend: Backend,
+        *,
+        release: str,
+        region: str | None = None,
+        instances: Collection[InstanceType] = (),
+        backends: Collection[str] = (),
+    ) -> str:
+        """What to do where ``release`` lacks ``backend``: the nearest release that fits and has it, or another form.
+
+        ``backends``: what else the release must have.
+        """
+        needed = {backend.name, *backends}
+        having = nearest_releases(release, self.fitting_releases(region=region, instances=instances, backends=needed))
         ways = [f"Take release {having[0]}"] if having else []
         ways += [f"serve {backend.replacement}"] if backend.replacement else []
         sentence = ", or ".join(ways)
@@ -141,10 +186,10 @@ class Catalogue:
         """The host AMI called ``name``, or None."""
         return next((ami for ami in self.host_amis if ami.name == name), None)
 
-    def propose_host_ami(self, release: str) -> HostAmi | None:
-        """The host AMI that suits a release (see ``host_amis.propose_host_ami``); None for an unknown release."""
+    def propose_host_ami(self, release: str, *, instance: InstanceType | None = None) -> HostAmi | None:
+        """The host AMI that suits a release and a GPU (``triton_releases.propose_host_ami``); None where none does."""
         row = self.release(release)
-        return propose_host_ami(release=row, amis=self.host_amis) if row else None
+        return propose_host_ami(release=row, amis=self.host_amis, instance=instance) if row else None
 
 
 @lru_cache(maxsize=1)

@@ -43,6 +43,8 @@ class InstanceType:
     vcpu: int  # virtual CPUs
     compute_capability: str  # of the GPU (``7.5``)
     architecture: str  # of the GPU (``Turing``)
+    # the first CUDA that knows the GPU (``12.8``), of the image and of the host's driver; None: every release's does
+    first_cuda: str | None
     # instance store, GB; 0 where there is none. Instances that have one get no EBS volume for models
     local_nvme_gb: int
     multi_model_support: MultiModelSupport  # see ``MultiModelSupport``
@@ -68,6 +70,7 @@ def instance_types() -> Mapping[str, InstanceType]:
             family=family,
             multi_model_support="refused" if row["gpu_count"] > 1 else "listed" if name in listed else "unlisted",
             regions=tuple(sorted(region for region, names in hosted.items() if name in names)),
+            first_cuda=document["first_cuda"].get(document["families"][family]["compute_capability"]),
             **document["families"][family],
             **row,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonstack.catalogue.data_file import read_data
+from tritonstack.catalogue.instances import InstanceType
 
 RELEASE_PATTERN = r"^[0-9]{2}\.(0[1-9]|1[0-2])$"
 """``YY.MM``."""
@@ -60,6 +61,11 @@ class TritonRelease:
     def order(self) -> tuple[int, int]:
         """Sorts releases by age."""
         return release_order(self.version)
+
+    def supports(self, instance: InstanceType) -> bool:
+        """Whether the release's CUDA knows the GPU. One that is unknown is older than every known one."""
+        first = instance.first_cuda
+        return first is None or (self.cuda is not None and minor_version(self.cuda) >= minor_version(first))
 
     def at_least(self, version: str) -> bool:
         """Whether this release is ``version`` or newer."""
@@ -159,6 +165,10 @@ class HostDriver:
         """Whether the release's CUDA has a higher major version: CUDA's minor-version compatibility ends there."""
         return release.cuda is not None and minor_version(self.cuda)[0] < minor_version(release.cuda)[0]
 
+    def supports(self, instance: InstanceType) -> bool:
+        """Whether the driver knows the GPU."""
+        return instance.first_cuda is None or minor_version(self.cuda) >= minor_version(instance.first_cuda)
+
 
 @dataclass(frozen=True, kw_only=True)
 class HostAmi(HostDriver):
@@ -179,8 +189,12 @@ def read_default_drivers() -> dict[str, HostDriver]:
     return {family: HostDriver(**row) for family, row in read_data("host_amis.json")["defaults"].items()}
 
 
-def propose_host_ami(*, release: TritonRelease, amis: Iterable[HostAmi]) -> HostAmi | None:
+def propose_host_ami(
+    *, release: TritonRelease, amis: Iterable[HostAmi], instance: InstanceType | None = None
+) -> HostAmi | None:
     """The newest AMI of the release's CUDA major version; else the oldest one whose driver covers that CUDA.
+
+    ``instance``: AMIs whose driver does not know its GPU are left out.
 
     So AWS tests its own images: for CUDA 12 on ``gpu-3-1``, for CUDA 13 on ``gpu-4-1`` (aws/deep-learning-containers,
     tests of SageMaker endpoints), though a newer driver would cover every CUDA before it. None where the release's CUDA
@@ -189,7 +203,8 @@ def propose_host_ami(*, release: TritonRelease, amis: Iterable[HostAmi]) -> Host
     """
     if release.cuda is None:
         return None
-    major, ordered = minor_version(release.cuda)[0], sorted(amis, key=_age)
+    major = minor_version(release.cuda)[0]
+    ordered = sorted((ami for ami in amis if instance is None or ami.supports(instance)), key=_age)
     same = [ami for ami in ordered if minor_version(ami.cuda)[0] == major]
     return same[-1] if same else next((ami for ami in ordered if ami.covers(release)), None)
 

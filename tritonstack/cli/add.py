@@ -137,7 +137,7 @@ def _serving(
         if explicit:
             raise
         return error
-    return found.name, ServingTarget.of_endpoint(found, settings.environment)
+    return found.name, ServingTarget.of_endpoint(found, settings.environment, region=settings.region)
 
 
 def _serve(file: Path, endpoint: str, models: Sequence[str], variant: str | None) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from tritonstack.lint import Finding, ServingTarget, lint_endpoint, lint_folder,
 from tritonstack.lint.checks import view_source
 from tritonstack.lint.instances import target_of_archive
 from tritonstack.lint.registry import CATEGORIES, Rule, annotation, base_page, report_of, rule, rule_ids, rules, shown
-from tritonstack.lint.view import view_folder
+from tritonstack.lint.view import known_backends, view_folder
 from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.selection import choice_of, sources_of
@@ -78,9 +79,10 @@ def lint_command(
         echo(visible_json(report_of(chosen, findings).model_dump_json(indent=2)))
     for finding in () if as_json else findings:
         echo(annotation(finding) if annotations else str(finding))
-    errors = sum(finding.level == "error" for finding in findings)
-    echo(f"folders: {len(chosen)}, errors: {errors}, warnings: {len(findings) - errors}", err=True)
-    if errors:
+    counts = Counter(finding.level for finding in findings)
+    notes = f", notes: {counts['note']}" if counts["note"] else ""
+    echo(f"folders: {len(chosen)}, errors: {counts['error']}, warnings: {counts['warning']}{notes}", err=True)
+    if counts["error"]:
         sys.exit(1)
 
 
@@ -107,10 +109,16 @@ def _model_folders(folders: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _findings(served: Sequence[Served]) -> Iterator[Finding]:
+    needed: dict[str, set[str]] = {}  # name of a target → the backends of all that it serves
+    for each in (one for one in served if one.folder.is_dir()):
+        with contextlib.suppress(InputError):  # a finding of the folder
+            models = view_folder(each.folder, each.target).models.values()
+            needed.setdefault(each.target.name, set()).update(model.backend for model in models if model.is_readable)
     for each in served:
         # An option concerns all folders alike: then there is one finding, at the folder that they are in.
         file, line = each.settings or (each.folder if len(served) == 1 else each.folder.parent, 0)
-        yield from lint_release(each.target, file=file, line=line)
+        backends = needed.get(each.target.name, set()) & known_backends()
+        yield from lint_release(each.target, needed=backends, file=file, line=line)
         yield from lint_folder(each.folder, target=each.target, archives=each.archives)
 
 
@@ -131,13 +139,16 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> tuple[list[Served
         (number, each) for number, of in enumerate(settings.endpoints) for each in of.variant_settings
     ):
         sources = [source for model in endpoint.models for source in sources_of(model, repositories, choice)]
-        targeted = [(source, target_of_archive(source, endpoint, environment, places)) for source in sources]
+        targeted = [
+            (source, target_of_archive(source, endpoint, environment, places, region=settings.region))
+            for source in sources
+        ]
         place = (path, document.line(("endpoints", number, "release")) or 0)
         served += [Served(source.folder, target, frozenset({source.name}), place) for source, target in targeted]
         with contextlib.suppress(InputError):  # of an overlay: a finding of its folder
             views = {source.name: view_source(source, view_folder(source.folder, of)) for source, of in targeted}
             line = document.line(("endpoints", number)) or 0
-            target = ServingTarget.of_endpoint(endpoint, environment)
+            target = ServingTarget.of_endpoint(endpoint, environment, region=settings.region)
             together += lint_endpoint(views, target=target, file=path, line=line)
     if not folders:
         return served, together

@@ -253,7 +253,8 @@ class EndpointSettings(SettingsModel):
         """``InferenceAmiVersion`` to render, or None to leave it to SageMaker."""
         if self.host_ami is not None:
             return None if self.host_ami == SAGEMAKER_DEFAULT_AMI else self.host_ami
-        proposal = load_catalogue().propose_host_ami(self.release)
+        catalogue = load_catalogue()
+        proposal = catalogue.propose_host_ami(self.release, instance=catalogue.instance(self.instance_type))
         return proposal.name if proposal else None
 
     def container_environment(self) -> dict[str, str]:

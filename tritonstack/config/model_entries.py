@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from tritonstack.catalogue import load_catalogue
 from tritonstack.config.endpoint import EndpointSettings
 from tritonstack.config.environment import Environment
 from tritonstack.config.loader import load_environment
@@ -102,12 +103,14 @@ def model_entries(file: Path, *, endpoint: str, models: Sequence[str], variant: 
 CURRENT = "current"
 """The production variant that an endpoint's model becomes when a second one comes beside it."""
 NEW_NAME = "models"
+NEW_TYPE = "ml.g4dn.xlarge"
 _NEW_ENDPOINT = """
   - name: {name}
     mode: multi-model
-    release: "25.09"    # the newest with an image and a host AMI that covers its CUDA
-    instance_type: ml.g4dn.xlarge
+    release: "{release}"    # {why}
+    instance_type: {type}
     models: [{models}]"""
+_REGION = re.compile(r"^region:[ \t]*[\"']?([a-z0-9-]+)", re.MULTILINE)
 _NO_ENDPOINT = re.compile(r"^endpoints:[ \t]*(\[[ \t]*\])", re.MULTILINE)
 
 
@@ -120,8 +123,16 @@ def _has_no_endpoint(file: Path) -> bool:
 
 
 def _with_endpoint(text: str, name: str, models: Sequence[str]) -> str:
-    """The text with a first endpoint in place of the empty list."""
-    endpoint = _NEW_ENDPOINT.format(name=name, models=", ".join(models))
+    """The text with a first endpoint in place of the empty list; its release has an image in the file's region."""
+    catalogue = load_catalogue()
+    instance, named = catalogue.instance(NEW_TYPE), _REGION.search(text)
+    region = named[1] if named and named[1] in catalogue.regions else None
+    release = catalogue.default_release(region=region, instance=instance) or catalogue.default_release() or ""
+    row, ami = catalogue.release(release), catalogue.propose_host_ami(release, instance=instance)
+    why = "the newest with an image of AWS's"
+    if row is not None and ami is not None and not ami.covers(row):
+        why += f"; unproved on a GPU: its CUDA {row.cuda} on driver {ami.driver} (CUDA {ami.cuda})"
+    endpoint = _NEW_ENDPOINT.format(name=name, release=release, why=why, type=NEW_TYPE, models=", ".join(models))
     return _NO_ENDPOINT.sub(lambda _: f"endpoints:{endpoint}", text, count=1)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Discriminator, Field, Tag
 
-from tritonstack.catalogue import TritonRelease, dns_suffix, load_catalogue
+from tritonstack.catalogue import HostDriver, InstanceType, TritonRelease, dns_suffix, load_catalogue
 from tritonstack.catalogue.triton_releases import nearest_releases
 from tritonstack.config.fields import SettingsModel, Site, VariableName, VariableValue
 from tritonstack.config.patterns import ECR_PATTERN
@@ -55,18 +55,26 @@ def check_release(*, endpoint: EndpointSettings, location: Location, site: Site)
     release = catalogue.release(name)
     own = endpoint.image if isinstance(endpoint.image, str) else None  # one that is built is built on AWS's
     has_image = own is not None or name in catalogue.image_table.regions
+    instances = _instances(endpoint)
     found = ""
+    copy = "" if release is None else "To run this one, copy its image into your registry and set image."
     if release is None or (release.taken_from and not has_image):
         reason = catalogue.images_without_a_row.get(name)
         found = name + (f": AWS has an image of it, but {reason}" if reason else "")
+    elif unknown := [each for each in instances if not release.supports(each)]:
+        found = f"{name} (CUDA {release.cuda or 'older'}) on {unknown[0].name}, whose {unknown[0].gpu} (compute "
+        found += f"capability {unknown[0].compute_capability}) CUDA knows from {unknown[0].first_cuda} on"
+        copy = ""
     elif own is None and region in catalogue.regions and name not in catalogue.releases_in(str(region)):
         found = f"{name}, of which AWS keeps no image in {region}"
     if found:
         known = region if region in catalogue.regions else None
-        served = catalogue.served_releases(known)
-        allowed = f"a release with an image in {known or 'a region of SageMaker'}: {', '.join(served) or 'none'}"
-        near = f"The nearest: {', '.join(nearest_releases(name, served))}." if served else ""
-        copy = "To run this one, copy its image into your registry and set image." if release is not None else ""
+        fitting = catalogue.fitting_releases(region=known, instances=instances, own_image=own is not None)
+        allowed = f"a release with an image in {known or 'a region of SageMaker'}"
+        allowed = "a release of the catalogue" if own is not None else allowed
+        allowed += " and a CUDA that knows the GPU" if any(each.first_cuda for each in instances) else ""
+        near = f"The nearest: {', '.join(nearest_releases(name, fitting))}." if fitting else ""
+        allowed += f": {', '.join(fitting) or 'none'}"
         yield Problem(location=(*location, "release"), found=found, allowed=allowed, advice=f"{near} {copy}".strip())
     if own is not None:
         yield from _check_own_image(image=own, location=(*location, "image"), site=site)
@@ -74,6 +82,13 @@ def check_release(*, endpoint: EndpointSettings, location: Location, site: Site)
         yield from _check_host_ami(endpoint=endpoint, release=release, location=location)
     elif release is not None and endpoint.inference_ami_version is None:
         yield from _check_default_driver(endpoint=endpoint, release=release, location=location)
+
+
+def _instances(endpoint: EndpointSettings) -> tuple[InstanceType, ...]:
+    """The instance types of the production variants, as far as the catalogue knows them."""
+    catalogue = load_catalogue()
+    found = (catalogue.instance(each.instance_type) for each in endpoint.variant_settings)
+    return tuple(dict.fromkeys(each for each in found if each is not None))
 
 
 def release_warnings(*, endpoint: EndpointSettings, region: str) -> tuple[str, ...]:
@@ -130,14 +145,24 @@ def _check_host_ami(
             allowed=f"{', '.join(names)}, {SAGEMAKER_DEFAULT_AMI} or null (the one that suits the release)",
             advice=nearest(name, [*names, SAGEMAKER_DEFAULT_AMI]),
         )
-    elif release is not None and ami.too_old_for(release):
-        suitable = [row.name for row in catalogue.host_amis if not row.too_old_for(release)]
+    elif release is not None and (reason := _unfit(ami, release, endpoint)):
+        suitable = [row.name for row in catalogue.host_amis if not _unfit(row, release, endpoint)]
         yield Problem(
             location=(*location, "host_ami"),
-            found=f"{name} (driver {ami.driver}, CUDA {ami.cuda}), but {release.version} has CUDA {release.cuda}",
-            allowed=f"a driver for that CUDA's major version: {', '.join(suitable) or 'none'}",
-            advice="Set null to take the one that suits the release.",
+            found=f"{name} (driver {ami.driver}, CUDA {ami.cuda}), but {reason}",
+            allowed=f"a driver that knows both: {', '.join(suitable) or 'none'}",
+            advice="Set null to take the one that suits the release." if suitable else "",
         )
+
+
+def _unfit(driver: HostDriver, release: TritonRelease, endpoint: EndpointSettings) -> str:
+    """Why a host's driver serves the release or a GPU not; empty where it does."""
+    if driver.too_old_for(release):
+        return f"{release.version} has CUDA {release.cuda}"
+    unknown = [each for each in _instances(endpoint) if not driver.supports(each)]
+    return (
+        f"{unknown[0].name} has {unknown[0].gpu}, which CUDA knows from {unknown[0].first_cuda} on" if unknown else ""
+    )
 
 
 def _check_default_driver(
@@ -148,7 +173,7 @@ def _check_default_driver(
     Source: SageMaker developer guide, "Best practices to minimize interruptions during GPU driver upgrades".
     """
     catalogue = load_catalogue()
-    proposal = catalogue.propose_host_ami(release.version)
+    proposal = catalogue.propose_host_ami(release.version, instance=catalogue.instance(endpoint.instance_type))
     for instance_type in sorted({each.instance_type for each in endpoint.variant_settings}):
         default = catalogue.default_drivers.get(instance_type.split(".")[1])
         if default is None or not default.too_old_for(release):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue, release_order
+from tritonstack.catalogue import InstanceType
 from tritonstack.errors import InputError
 from tritonstack.lint.python.python_model import environment_file, python_in_archive, python_in_names
 from tritonstack.lint.registry import Finding
@@ -155,60 +155,19 @@ def shown(size: float) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
 
 
-def lint_release(target: ServingTarget, *, file: Path, line: int = 0) -> Iterator[Finding]:
-    """Findings about a target's release itself, whatever it serves; none for a target without one.
-
-    ``file`` and ``line``: where the release is named.
-    """
-    if target.release is None:
-        return
-    release, catalogue = target.release, load_catalogue()
-    if release.taken_from:
-        yield Finding(
-            file=file,
-            line=line,
-            rule="release-not-read",
-            found=f"{_named(target, release)} is not in the catalogue; Python, backends and CUDA are taken to be those "
-            f"of {release.taken_from}",
-            allowed=f"a release that AWS has an image of: {', '.join(catalogue.served_releases())}",
-        )
-    known = catalogue.vulnerabilities(release.version)
-    if not known:
-        return
-    worst = known[0]
-    score = "" if worst.score is None else f"CVSS {worst.score}, "
-    newest = max(catalogue.image_table.regions, key=release_order)
-    left = len(catalogue.vulnerabilities(newest))
-    advice = f"AWS's newest image is {newest}, where {left} of all that are known are left" if left < len(known) else ""
-    yield Finding(
-        file=file,
-        line=line,
-        rule="release-vulnerable",
-        found=f"{_named(target, release)} has {len(known)} known vulnerabilities that later releases fix, the gravest "
-        f"{worst.id} ({score}fixed in {worst.fixed_in}): {worst.about}",
-        allowed=f"release {max((each.fixed_in for each in known), key=release_order)} or newer",
-        advice=advice,
-    )
-
-
-def _named(target: ServingTarget, release: TritonRelease) -> str:
-    """``release 24.09`` with what runs it, unless the target is no more than the release itself."""
-    named = f"release {release.version}"
-    return named if target.name.startswith(named) else f"{named} of {target.name}"
-
-
 def target_of_archive(
-    source: ArchiveSource, endpoint: EndpointSettings, environment: str, places: Places
+    source: ArchiveSource, endpoint: EndpointSettings, environment: str, places: Places, *, region: str | None = None
 ) -> ServingTarget:
     """An endpoint, with the size of an archive that it serves as that was last built, for the endpoint or for here."""
+    target = ServingTarget.of_endpoint(endpoint, environment, region=region)
     try:
         name = ArchiveName(model=source.name, digest=model_digest(source))
         targets = {target_of(source, platform): None for platform in (endpoint.platform, None)}
     except InputError:  # a finding of other rules
-        return ServingTarget.of_endpoint(endpoint, environment)
+        return target
     manifests = (places.built(name, target) for target in targets)
     size = next((manifest.archive.tar_bytes for manifest in manifests if manifest is not None), None)
-    return replace(ServingTarget.of_endpoint(endpoint, environment), unpacked_bytes=size)
+    return replace(target, unpacked_bytes=size)
 
 
 # Source: triton-inference-server/server docs/user_guide/response_cache.md; core src/model_config_utils.cc

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tritonstack.errors import Problem, workflow_command
 
-Level = Literal["error", "warning"]
+Level = Literal["error", "warning", "note"]
+"""``error``: refused, or served otherwise than meant; ``warning``: it works, not as meant; ``note``: nothing to do."""
 Category = Literal["triton-core", "ensemble", "python-backend", "backend", "sagemaker", "house"]
 
 CATEGORIES: Mapping[Category, str] = {
@@ -33,7 +35,7 @@ class Rule:
     """One rule."""
 
     id: str  # words joined by hyphens, unique: the name of its file
-    level: Level  # ``error`` or ``warning``
+    level: Level
     category: Category  # see :data:`CATEGORIES`
     title: str  # what the rule asks for or forbids, in one line
     allowed: str  # what may be there, and what to do, where both are the same for every finding; else empty
@@ -112,7 +114,7 @@ class Finding:
 
     @property
     def level(self) -> Level:
-        """``error``: Triton or SageMaker refuses it, or serves something else; ``warning``: it works, not as meant."""
+        """How grave it is: see :data:`Level`."""
         return rule(self.rule).level
 
     @property
@@ -154,7 +156,10 @@ class FindingEntry(BaseModel):
     column: int = Field(ge=0, description="The column, from 1; 0 where it is not known.")
     rule: str = Field(description="The rule's id; `tritonstack explain <id>` explains it.")
     title: str = Field(description="What the rule asks for or forbids.")
-    level: Level = Field(description="error: refused, or served otherwise than meant; warning: it works, not as meant.")
+    level: Level = Field(
+        description="error: refused, or served otherwise than meant; warning: it works, not as meant; note: to know, "
+        "with nothing to change."
+    )
     category: Category = Field(description="Who would refuse it: a part of Triton, SageMaker, or this project alone.")
     found: str = Field(description="What is there.")
     allowed: str = Field(description="What may be there.")
@@ -170,16 +175,18 @@ class LintReport(BaseModel):
     folders: tuple[str, ...] = Field(description="The model folders that were checked.")
     errors: int = Field(ge=0, description="How many findings are errors.")
     warnings: int = Field(ge=0, description="How many findings are warnings.")
+    notes: int = Field(ge=0, description="How many findings are notes.")
     findings: tuple[FindingEntry, ...] = Field(description="Every finding, by folder, file and line.")
 
 
 def report_of(folders: Sequence[Path], findings: Sequence[Finding]) -> LintReport:
     """The findings about some folders as data."""
-    errors = sum(finding.level == "error" for finding in findings)
+    counts = Counter(finding.level for finding in findings)
     return LintReport(
         folders=tuple(shown(folder) for folder in folders),
-        errors=errors,
-        warnings=len(findings) - errors,
+        errors=counts["error"],
+        warnings=counts["warning"],
+        notes=counts["note"],
         findings=tuple(map(FindingEntry.model_validate, findings)),
     )
 
@@ -188,7 +195,7 @@ def annotation(finding: Finding) -> str:
     """A finding as a workflow command of GitHub Actions, which shows it next to the line in a pull request."""
     text = f"{finding.found}; allowed: {finding.allowed}{f'; {finding.advice}' if finding.advice else ''}"
     place = {"file": shown(finding.file), "line": finding.line, "col": finding.column, "title": finding.rule}
-    return workflow_command(finding.level, text, place)
+    return workflow_command("notice" if finding.level == "note" else finding.level, text, place)
 
 
 def shown(path: Path) -> str:

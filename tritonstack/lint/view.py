@@ -28,6 +28,8 @@ class ServingTarget:
     name: str = ""  # how findings call it: ``endpoint digits of local``, ``release 24.09``; empty for none
     release: TritonRelease | None = None  # the Triton release
     instance: InstanceType | None = None  # the instance type
+    region: str | None = None  # the region, which has images of some releases
+    own_image: bool = False  # whether an image of one's own runs the release, of which AWS then needs none
     multi_model: bool | None = None  # whether the endpoint is in multi-model mode
     backends: frozenset[str] | None = None  # the backends that there are
     shm_bytes: int | None = None  # the shared memory that each Python instance starts with, bytes
@@ -41,13 +43,15 @@ class ServingTarget:
     unpacked_bytes: int | None = None
 
     @classmethod
-    def of_endpoint(cls, endpoint: EndpointSettings, environment: str) -> ServingTarget:
-        """An endpoint of an environment's settings."""
+    def of_endpoint(cls, endpoint: EndpointSettings, environment: str, *, region: str | None = None) -> ServingTarget:
+        """An endpoint of an environment's settings; ``region``: the environment's."""
         release = load_catalogue().release(endpoint.release)
         return cls(
             name=f"endpoint {endpoint.name} of {environment}",
             release=release,
             instance=load_catalogue().instance(endpoint.instance_type),
+            region=region,
+            own_image=endpoint.image is not None,
             multi_model=endpoint.multi_model,
             backends=release.backends | set(endpoint.additional_backends) if release else None,
             shm_bytes=endpoint.container.shm_default_bytes,

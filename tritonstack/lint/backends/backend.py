@@ -85,7 +85,14 @@ def _advice(view: RepositoryView, backend: str) -> str:
     if release is None or known is None or known.last is None:
         return ""
     late = release_order(release.version) > release_order(known.last)
-    return catalogue.without_backend(known, release=release.version) if late else ""
+    if not late:
+        return ""
+    instance, region = view.target.instance, view.target.region
+    needed = {model.backend for model in view.models.values()} & release.backends
+    instances = () if instance is None else (instance,)
+    return catalogue.without_backend(
+        known, release=release.version, region=region, instances=instances, backends=needed
+    )
 
 
 def _missing(view: RepositoryView, model: ModelView, *, is_there: bool) -> Iterator[Finding]:
