@@ -14,9 +14,9 @@ The host AMI is the newest of the release's CUDA major version, as AWS tests its
 is at least the release's; one "by minor version" is of the same major version and older, which CUDA allows and
 nobody has tried on SageMaker (UNVERIFIED).
 
-`tritonstack add` gives a new endpoint {default}: the newest release whose image AWS lists for the region, and so the one
-with the fewest known vulnerabilities. [What of it is unproved](../decisions/0030-release-of-a-new-endpoint.md): that its
-CUDA runs on the driver of the host AMI. The committed environments and examples run {chosen}: the newest release with
+`tritonstack add` gives a new endpoint {default}: the newest release whose image AWS lists for the region, and so the
+one with the fewest known vulnerabilities. [Unproved](../decisions/0030-release-of-a-new-endpoint.md) is that its CUDA
+runs on the driver of the host AMI. The committed environments and examples run {chosen}: the newest release with
 an image of AWS's, every backend that they use, and a host AMI that covers its CUDA. The newer images fix more, and
 their CUDA asks more of the driver than any host AMI has: {waiting}.
 
