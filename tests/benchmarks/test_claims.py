@@ -23,7 +23,7 @@ def test_the_verdict_is_where_the_interval_lies(
     assert Tried(claim=claim(times=times), better=1.0, than=1.0, ratio=ratio).verdict is verdict
 
 
-def test_turns_are_compared_with_the_turn_beside_them() -> None:
+def test_turns_are_compared_with_the_turn_next_to_them() -> None:
     """The machine slows to a tenth on the way; every pair says two times."""
     old = [100.0, 100.0, 50.0, 50.0, 10.0, 10.0]
     found = tried(claim(), {"old": way("old", rates=old), "new": way("new", rates=[2 * rate for rate in old])})

@@ -41,7 +41,7 @@ def test_a_documented_image_without_a_region_list_is_where_its_neighbouring_rele
     ("release", "before", "python", "has_tensorflow"),
     [("23.06", "23.05", "3.10", True), ("25.10", "25.09", "3.12", False), ("30.01", "26.10", "3.12", False)],
 )
-def test_a_release_that_is_not_known_has_the_facts_of_the_one_before_it(
+def test_an_unlisted_release_has_the_facts_of_the_one_before_it(
     release: str, before: str, python: str, *, has_tensorflow: bool
 ) -> None:
     row = CATALOGUE.release(release)

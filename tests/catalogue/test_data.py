@@ -41,7 +41,7 @@ def test_every_type_is_whole_and_hosted_somewhere(name: str) -> None:
     assert row.regions
 
 
-def test_every_hosted_type_is_known_or_says_why_not() -> None:
+def test_every_hosted_type_is_in_the_catalogue_or_left_out_with_a_reason() -> None:
     hosted = {name for names in read_data("hosting_regions.json")["regions"].values() for name in names}
     omitted = CATALOGUE.omitted_types
     assert hosted == set(CATALOGUE.instances) | (hosted & set(omitted))
@@ -49,14 +49,14 @@ def test_every_hosted_type_is_known_or_says_why_not() -> None:
     assert all(len(reason) > 20 for reason in omitted.values())
 
 
-def test_types_listed_for_multi_model_mode_are_known_and_have_one_gpu() -> None:
+def test_types_listed_for_multi_model_mode_are_in_the_catalogue_and_have_one_gpu() -> None:
     listed = read_data("instances.json")["multi_model_types"]
     assert listed
     assert all(CATALOGUE.instances[name].gpu_count == 1 for name in listed)
     assert {row.name for row in CATALOGUE.instances.values() if row.multi_model} == set(listed)
 
 
-def test_every_release_with_an_image_has_a_row_or_says_why_not() -> None:
+def test_every_release_with_an_image_has_a_row_or_a_reason() -> None:
     with_image = set(CATALOGUE.image_table.regions)
     without_row = set(CATALOGUE.images_without_a_row)
     assert {release for release in with_image if CATALOGUE.release(release) is None} == without_row

@@ -86,7 +86,7 @@ def test_what_is_written_is_read_again_and_is_of_the_schema(prices: PriceFile) -
         (price_file_text(SMALL).replace('"USD"', '"CNY"'), ["currency", "'CNY'"]),
     ],
 )
-def test_every_fault_is_told_by_its_field_with_what_to_do(text: str, words: list[str], tmp_path: Path) -> None:
+def test_every_fault_is_reported_by_its_field_with_what_to_do(text: str, words: list[str], tmp_path: Path) -> None:
     file = tmp_path / "prices.json"
     file.write_text(text)
     with pytest.raises(InputError) as refused:

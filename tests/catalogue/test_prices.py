@@ -42,7 +42,7 @@ SERVICES = [(name, region) for name, regions in service_prices().items() for reg
 
 
 @pytest.mark.parametrize(("name", "region"), SERVICES, ids=[f"{name}-{region}" for name, region in SERVICES])
-def test_a_price_beside_instances_has_a_unit_a_source_and_a_region_that_there_is(name: str, region: str) -> None:
+def test_a_price_besides_instances_has_a_unit_a_source_and_an_existing_region(name: str, region: str) -> None:
     assert region == ANY_REGION or region in load_catalogue().regions
     price = service_price(name=name, region=region)
     assert price is not None
@@ -53,7 +53,7 @@ def test_a_price_beside_instances_has_a_unit_a_source_and_a_region_that_there_is
     assert {each.unit for each in service_prices()[name].values()} == {price.unit}
 
 
-def test_a_price_beside_instances_is_of_its_region_or_of_all() -> None:
+def test_a_price_besides_instances_is_of_its_region_or_of_all() -> None:
     assert service_price(name="nat-gateway", region="af-south-1") is None
     assert service_price(name="kms-key", region="af-south-1") == service_price(name="kms-key", region="us-east-1")
 

@@ -18,7 +18,7 @@ def candidates(release: str) -> tuple[str, ...]:
 
 
 @cases("option, since, last")
-def test_an_option_is_known_from_its_first_version_to_its_last(option: str, since: str, last: str) -> None:
+def test_an_option_exists_from_its_first_version_to_its_last(option: str, since: str, last: str) -> None:
     versions = trtexec_table().versions
     expected = versions[versions.index(since) : versions.index(last) + 1]
     assert tuple(version for version in versions if option in trtexec_options(version)) == expected
@@ -30,7 +30,7 @@ def test_a_patch_level_has_the_options_of_its_minor_version() -> None:
 
 
 @pytest.mark.parametrize("version", ["9.3.0", "11.2", "11.x", "12"])
-def test_a_version_without_known_options_is_an_error_that_names_the_known_ones(version: str) -> None:
+def test_a_version_without_listed_options_is_an_error_that_names_the_listed_ones(version: str) -> None:
     with pytest.raises(LookupError, match=r"8\.2\.1.*11\.1"):
         trtexec_options(version)
 

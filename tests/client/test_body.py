@@ -49,7 +49,7 @@ def assert_same(have: Mapping[str, Any], want: Mapping[str, Any]) -> None:
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast", "ignore:invalid value encountered in cast")
 @settings(max_examples=300)
 @given(arrays=NAMED, payload_format=st.sampled_from(["auto", "binary"]))
-def test_triton_reads_the_arrays_that_were_encoded_and_we_read_its_answer(
+def test_triton_reads_the_encoded_arrays_and_the_client_reads_its_response(
     arrays: dict[str, fake_triton.Array], payload_format: PayloadFormat
 ) -> None:
     body = encode(arrays, payload_format=payload_format)
@@ -149,7 +149,7 @@ def answer_header(size: int) -> bytes:
         (b"12345678", "application/json"),
     ],
 )
-def test_a_cut_off_or_wrongly_described_answer_is_malformed(tail: bytes, content_type: str) -> None:
+def test_a_cut_off_or_wrongly_described_response_is_malformed(tail: bytes, content_type: str) -> None:
     header = answer_header(8)
     size = len(header)
     stated = content_type.format(prefix=PREFIX, size=size, beyond=size + 9, short=size - 1)

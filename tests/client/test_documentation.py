@@ -24,7 +24,7 @@ def systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Systems
         yield running
 
 
-def test_every_example_runs_as_it_stands(systems: Systems, tmp_path: Path) -> None:
+def test_every_example_runs_unchanged(systems: Systems, tmp_path: Path) -> None:
     client = ModelClient(environment=ENVIRONMENT, session=systems.aws)
     printed = run_python(client, folder=tmp_path)
     lines = {heading: text.splitlines() for heading, text in printed.items()}
@@ -43,9 +43,7 @@ def test_every_example_runs_as_it_stands(systems: Systems, tmp_path: Path) -> No
     assert asked == set(ARCHIVES), "every system has its example"
 
 
-def test_every_command_line_runs_as_it_stands(
-    systems: Systems, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_line_runs_unchanged(systems: Systems, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(invoke, "calling_session", lambda _, **__: systems.aws)
     assert len(commands()) == 5

@@ -49,7 +49,7 @@ def read_json(value: Any) -> dict[str, Array]:
     return inputs_from_json(json.dumps(value).encode(), file="f.json")
 
 
-def test_a_kserve_request_is_taken_as_it_stands() -> None:
+def test_a_kserve_request_is_sent_unchanged() -> None:
     arrays = read_json(
         {
             "inputs": [
@@ -69,7 +69,7 @@ def test_a_kserve_request_is_taken_as_it_stands() -> None:
 
 
 @cases("value, said")
-def test_everything_wrong_with_a_kserve_request_is_said_at_once(value: Any, said: list[tuple[str, str]]) -> None:
+def test_everything_wrong_with_a_kserve_request_is_reported_at_once(value: Any, said: list[tuple[str, str]]) -> None:
     with pytest.raises(InputError) as caught:
         read_json(value)
     assert all(problem.file == "f.json" for problem in caught.value.problems)
@@ -77,7 +77,7 @@ def test_everything_wrong_with_a_kserve_request_is_said_at_once(value: Any, said
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000])
-def test_what_is_no_json_is_said(content: bytes) -> None:
+def test_invalid_json_is_reported(content: bytes) -> None:
     with pytest.raises(InputError, match="Invalid JSON"):
         inputs_from_json(content, file="f.json")
 
@@ -97,7 +97,7 @@ def test_several_files_give_several_inputs_and_none_twice(tmp_path: Path) -> Non
             read(tmp_path / "a.npy", model)
 
 
-def test_what_is_wrong_with_several_files_is_said_at_once(tmp_path: Path) -> None:
+def test_errors_of_several_files_are_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(b"no array")
     (tmp_path / "b.npz").write_bytes(b"no archive")
     np.save(tmp_path / "pickled.npy", np.array([{}], dtype=object), allow_pickle=True)

@@ -84,7 +84,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         yield made
 
 
-def test_an_answer_is_printed_for_people(world: World) -> None:
+def test_a_response_is_printed_for_people(world: World) -> None:
     result = world.invoke("digits", "--input", world.pixels())
     assert result.exit_code == 0, result.output
     assert "[0.  0.5 1.  2. ]" in result.output
@@ -92,7 +92,7 @@ def test_an_answer_is_printed_for_people(world: World) -> None:
     assert "bytes sent as JSON" in result.output
 
 
-def test_json_holds_the_whole_answer_and_who_gave_it(world: World) -> None:
+def test_json_holds_the_whole_response_and_its_variant(world: World) -> None:
     array = np.array([[0.1, 2, 3, 4]], np.float32)
     result = world.invoke("digits", "--input", world.file("a.npy", array), "--json")
     answer = json.loads(result.stdout)
@@ -100,7 +100,7 @@ def test_json_holds_the_whole_answer_and_who_gave_it(world: World) -> None:
     assert answer["target_model"] == f"digits.{DIGEST}.tar.gz"
 
 
-def test_the_variant_that_was_asked_for_answers_and_is_shown(world: World) -> None:
+def test_the_requested_variant_responds_and_is_shown(world: World) -> None:
     variants = {"a": "a-g4dn-xlarge", "b": "b-g4dn-xlarge"}
     world.aws.parameters["/tritonstack/dev/_outputs/serving-digits"] = serving_outputs(
         "single-model", variants=variants
@@ -113,7 +113,7 @@ def test_the_variant_that_was_asked_for_answers_and_is_shown(world: World) -> No
     assert error.problems[0].allowed == "a, b"
 
 
-def test_what_the_tensor_table_does_not_allow_is_said_before_anything_is_sent(world: World) -> None:
+def test_inputs_that_the_tensor_table_does_not_allow_are_reported_before_a_request(world: World) -> None:
     error = world.invoke("digits", "--input", world.file("a.npy", np.zeros((2, 5))), "--output", "label").exception
     assert isinstance(error, InputError)
     assert [problem.field for problem in error.problems] == ["inputs.pixels", "inputs.pixels", "outputs.label"]
@@ -121,7 +121,7 @@ def test_what_the_tensor_table_does_not_allow_is_said_before_anything_is_sent(wo
     assert world.endpoint.requests == []
 
 
-def test_a_pause_is_told_on_standard_error(world: World) -> None:
+def test_a_pause_is_reported_on_standard_error(world: World) -> None:
     world.endpoint.replies(error_reply("ModelNotReadyException", 429))
     result = world.invoke("digits", "--input", world.pixels(), "--json")
     assert "the model is being loaded; trying again" in result.stderr
@@ -138,7 +138,9 @@ def test_an_environment_without_a_file_and_records_is_called_unknown(world: Worl
     assert problem.advice == "Did you mean staging?"
 
 
-def test_a_local_aws_without_a_deployment_says_how_to_deploy(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_aws_without_a_deployment_is_an_error_with_the_command_to_deploy(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.aws.parameters.clear()
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:4566")
     result = world.invoke("digits", "--input", world.pixels())
@@ -188,7 +190,7 @@ def test_an_embedding_prints_its_length_and_its_first_values(systems: Systems) -
 
 
 @pytest.mark.usefixtures("systems")
-def test_json_holds_the_meaning_beside_the_arrays(tmp_path: Path) -> None:
+def test_json_holds_the_meaning_next_to_the_arrays(tmp_path: Path) -> None:
     image = str(image_file(tmp_path / "dog.png"))
     (classes,) = json.loads(run("inception-ensemble", "--input", image, "--json").stdout)["meanings"]
     assert len(classes["classes"]) == 5

@@ -26,7 +26,7 @@ TABLE = TensorTable(
 )
 
 
-def test_wrong_name_type_shape_and_output_are_said_at_once() -> None:
+def test_wrong_name_type_shape_and_output_are_reported_at_once() -> None:
     inputs = {"image": np.zeros((1, 64)), "imgae": np.zeros(1)}
     said = {(problem.field, problem.found, problem.allowed) for problem in TABLE.problems(inputs, ["score"], file="x")}
     assert said == {

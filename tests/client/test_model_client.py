@@ -79,7 +79,7 @@ def bench(endpoint: FakeEndpoint) -> Bench:
     return Bench(endpoint)
 
 
-def test_an_answer_says_what_was_asked_and_who_answered(bench: Bench) -> None:
+def test_a_response_names_its_endpoint_model_and_variant(bench: Bench) -> None:
     answer = bench.client.invoke("bert", X)
     assert answer.outputs["x"].tolist() == [0, 1, 2]
     assert answer.target_model == answer.model_name == f"bert.{ONE}.tar.gz"
@@ -187,7 +187,7 @@ def test_when_the_archive_is_gone_the_record_is_read_again(bench: Bench) -> None
 
 
 @pytest.mark.parametrize("name", ["bert", f"text/bert.{ONE}.tar.gz"])
-def test_a_refusal_with_an_unchanged_record_is_told_after_one_look(bench: Bench, name: str) -> None:
+def test_a_refusal_with_an_unchanged_record_is_reported_after_one_look(bench: Bench, name: str) -> None:
     bench.endpoint.reply = gone(f"bert.{ONE}.tar.gz")
     with pytest.raises(RequestRefusedError, match="ValidationError") as caught:
         bench.client.invoke(name, X)
@@ -198,7 +198,7 @@ def test_a_refusal_with_an_unchanged_record_is_told_after_one_look(bench: Bench,
         assert bench.aws.services == ["sagemaker-runtime"], "an archive needs no permission but to invoke"
 
 
-def test_many_threads_share_one_client_and_each_gets_its_own_answer(bench: Bench) -> None:
+def test_many_threads_share_one_client_and_each_gets_its_own_response(bench: Bench) -> None:
     start = threading.Barrier(8)
     replies = iter(range(10_000))
 
@@ -221,7 +221,7 @@ def test_many_threads_share_one_client_and_each_gets_its_own_answer(bench: Bench
     assert len(bench.waits) == len(bench.endpoint.requests) - 80 > 0
 
 
-def test_aws_settings_that_boto3_cannot_use_are_the_user_s_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aws_settings_that_boto3_cannot_use_are_errors_of_the_user_s_input(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
@@ -244,7 +244,7 @@ def client(systems: Systems, tmp_path: Path) -> ModelClient:
     return ModelClient(environment=ENVIRONMENT, session=systems.aws, cache_folder=tmp_path / "cache")
 
 
-def test_what_cannot_be_asked_is_said_before_anything_is_sent(
+def test_an_impossible_request_is_reported_before_anything_is_sent(
     client: ModelClient, systems: Systems, tmp_path: Path
 ) -> None:
     (tmp_path / "a.jpg").write_bytes(b"no image")

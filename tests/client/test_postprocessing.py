@@ -39,7 +39,7 @@ def test_the_best_classes_come_first_with_their_names(files: dict[str, Path]) ->
     ]
 
 
-def test_logits_become_probabilities_where_the_recipe_says_so(files: dict[str, Path]) -> None:
+def test_logits_become_probabilities_where_the_recipe_asks_for_it(files: dict[str, Path]) -> None:
     kind = ClassesAnswer(output="y", labels="labels.txt", softmax=True)
     (found,) = classes(np.log(np.array([[2, 1, 1]], np.float32)), kind, files)
     assert [one.name for one in found.best] == ["cat", "dog", "cow"]
@@ -53,7 +53,7 @@ def test_more_or_fewer_names_than_scores_name_nothing(files: dict[str, Path], co
 
 
 @pytest.mark.parametrize("kind", [ClassesAnswer(output="y", softmax=True), EmbeddingAnswer(output="y")])
-def test_an_answer_that_is_not_a_number_is_no_answer(kind: ClassesAnswer | EmbeddingAnswer) -> None:
+def test_a_response_of_nan_has_no_meaning(kind: ClassesAnswer | EmbeddingAnswer) -> None:
     with pytest.raises(WorkFailedError, match="output y holds values that are not numbers"):
         meanings(kind, {"y": np.array([[1, math.nan]], np.float32)}, {}, batched=True)
 

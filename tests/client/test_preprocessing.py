@@ -63,7 +63,7 @@ def test_a_jpeg_for_dali_is_its_bytes_in_a_batch_of_one(width: int, height: int)
         ),
     ],
 )
-def test_an_adapter_that_does_not_fit_the_model_is_said_so(
+def test_an_adapter_that_does_not_fit_the_model_is_reported(
     tokenizer: Path, adapter: Any, inputs: list[TensorSpec], found: str
 ) -> None:
     with pytest.raises(InputError, match=found):
@@ -96,14 +96,14 @@ def test_the_middle_is_cut_out_and_normalised() -> None:
 
 
 @pytest.mark.parametrize(("resample", "way"), [("bilinear", "BILINEAR"), ("bicubic", "BICUBIC")])
-def test_the_shorter_side_is_resized_as_the_recipe_says(resample: str, way: str) -> None:
+def test_the_shorter_side_is_resized_as_in_the_recipe(resample: str, way: str) -> None:
     image = noise(40, 30)
     array = pixels(encoded(image), adapter(crop=8, resize=8, rescale=1.0, resample=resample))
     small = image.resize((10, 8), Image.Resampling[way]).crop((1, 0, 9, 8))
     np.testing.assert_array_equal(array, np.asarray(small, dtype=np.float32).transpose(2, 0, 1))
 
 
-def test_a_photo_that_lies_on_its_side_is_stood_up() -> None:
+def test_a_photo_on_its_side_is_turned_upright() -> None:
     image = Image.new("RGB", (8, 4), "red")
     image.paste("blue", (0, 0, 4, 4))
     exif = Image.Exif()
@@ -138,7 +138,7 @@ def columns(text: str, one: TextAdapter, tokenizer: Path) -> dict[str, list[int]
     return {name: array.tolist() for name, array in tokens(text, one, tokenizer).items()}
 
 
-def test_a_text_gets_as_many_tokens_as_it_has_whatever_the_tokenizer_s_file_says(tokenizer: Path) -> None:
+def test_a_text_gets_as_many_tokens_as_it_has_whatever_is_in_the_tokenizer_s_file(tokenizer: Path) -> None:
     assert columns("the house is wonderful\n", text_adapter(), tokenizer) == {
         "ids": [2, 4, 5, 6, 7, 3],
         "mask": [1, 1, 1, 1, 1, 1],

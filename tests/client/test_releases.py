@@ -107,7 +107,7 @@ def test_records_are_read_again_after_a_minute() -> None:
         resolve(source, "text/bert")
 
 
-def test_no_permission_to_list_says_to_name_the_endpoint() -> None:
+def test_no_permission_to_list_is_an_error_that_advises_to_name_the_endpoint() -> None:
     source, aws, _ = records()
     aws.refused["ssm"] = "AccessDeniedException"
     with pytest.raises(ReleaseLookupError, match="endpoint/model") as caught:

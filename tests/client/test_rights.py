@@ -130,7 +130,7 @@ def test_the_mode_is_read_seldom_and_again_where_sagemaker_refuses(endpoint: Fak
     ],
     ids=["deployed-before-outputs", "not-allowed-to-read"],
 )
-def test_an_endpoint_whose_mode_cannot_be_read_is_not_called_and_the_error_says_what_to_do(
+def test_an_endpoint_whose_mode_cannot_be_read_is_an_error_with_what_to_do(
     endpoint: FakeEndpoint, change: dict[str, Any], todo: str
 ) -> None:
     with pytest.raises(ReleaseLookupError, match=f"cannot be read from {OUTPUTS}") as caught:

@@ -37,7 +37,7 @@ def test_of_multi_model_endpoints_no_instance_type_is_compared(tmp_path: Path) -
     assert loaded(tmp_path, "{recommender: {instance_types: [ml.g5.xlarge]}}", endpoint="").recommender.instance_types
 
 
-def test_an_unknown_type_a_repeated_one_and_an_unknown_endpoint_are_all_told(tmp_path: Path) -> None:
+def test_an_unknown_type_a_repeated_one_and_an_unknown_endpoint_are_all_reported(tmp_path: Path) -> None:
     types = "[ml.g4dn.xlarge, ml.g4dn.xlarge, ml.nine.large]"
     header = f"load_test: {{endpoints: [nobody], recommender: {{instance_types: {types}}}}}"
     found = problems_of(tmp_path, header=header, endpoint=SINGLE)
@@ -76,7 +76,7 @@ def of_network(folder: Path, load_test: str, *, endpoint: str, builds: str = "{o
     return problems_of(folder, header=f"load_test: {load_test}\n{CLOSED}\nbuilds: {builds}", endpoint=endpoint)
 
 
-def test_a_build_that_fetches_packages_in_a_network_without_a_way_out_is_refused(tmp_path: Path) -> None:
+def test_a_build_that_fetches_packages_in_a_network_without_internet_access_is_refused(tmp_path: Path) -> None:
     [problem] = of_network(tmp_path, "{}", endpoint="")
     assert problem.field == "load_test.bench.image"
     assert "outside_network" in problem.allowed

@@ -36,7 +36,7 @@ def joining(text: str, which: str) -> str:
     return f"{text[:-1]}, join: {which}}}"
 
 
-def test_of_two_networks_the_one_that_is_joined_says_zones_and_identity(tmp_path: Path) -> None:
+def test_of_two_networks_the_joined_one_gives_zones_and_identity(tmp_path: Path) -> None:
     imported, made = (loaded(tmp_path, joining(BOTH, which)).network for which in ("imported", "created"))
     assert imported is not None
     assert made is not None
@@ -53,7 +53,7 @@ def test_a_network_that_nothing_joins_is_none_to_containers(tmp_path: Path) -> N
     assert environment.network.zones == ()
 
 
-def test_a_network_without_a_way_out_is_taken(tmp_path: Path) -> None:
+def test_a_network_without_internet_access_is_accepted(tmp_path: Path) -> None:
     network = loaded(tmp_path, created(f"cidr: 10.20.0.0/16, {ZONES}")).network
     assert network is not None
     assert network.is_closed

@@ -62,7 +62,7 @@ def refused(value: dict[str, Any], folder: Path) -> dict[str, str]:
     return {each.field: f"{each.found} | {each.allowed} | {each.advice}" for each in raised.value.problems}
 
 
-def test_the_committed_pipeline_goes_from_dev_to_prod_which_somebody_approves() -> None:
+def test_the_committed_pipeline_deploys_dev_then_prod_after_an_approval() -> None:
     pipeline = load_pipeline(ROOT / "pipeline.yaml", environments=ROOT / "environments")
     assert [(stage.environment.environment, stage.approved) for stage in pipeline.stages] == [
         ("dev", False),
@@ -81,13 +81,13 @@ def test_the_documented_file_is_taken(tmp_path: Path) -> None:
     assert pipeline.stages[1].measured
 
 
-def test_production_is_approved_unless_the_file_says_otherwise(folder: Path) -> None:
+def test_production_is_approved_unless_the_file_turns_it_off(folder: Path) -> None:
     assert [stage.approved for stage in loaded(document(), folder).stages] == [False, True]
     said = document(stages=[{"environment": "first", "approval": True}, {"environment": "second", "approval": False}])
     assert [stage.approved for stage in loaded(said, folder).stages] == [True, False]
 
 
-def test_every_mistake_is_told_at_once(folder: Path) -> None:
+def test_every_mistake_is_reported_at_once(folder: Path) -> None:
     wrong = document(
         account=123456789012,
         source={"connection": "arn:of:nothing", "repository": "alone", "brnach": "main"},
@@ -149,14 +149,14 @@ def test_a_gate_that_measures_is_taken_with_hours_for_it(measured: Path) -> None
     assert stage.measured
 
 
-def test_the_errors_of_an_environment_are_told_with_those_of_the_pipeline(folder: Path, tmp_path: Path) -> None:
+def test_the_errors_of_an_environment_are_reported_with_those_of_the_pipeline(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "environments").mkdir()
     (tmp_path / "environments" / "first.yaml").write_text("environment: first\n")
     found = refused(document(stages=[{"environment": "first"}]), tmp_path / "environments")
     assert {"account", "region", "endpoints"} <= set(found)
 
 
-def test_a_missing_file_says_where_to_read_how_to_write_one(folder: Path) -> None:
+def test_a_missing_file_is_an_error_that_names_the_page_about_pipelines(folder: Path) -> None:
     with pytest.raises(InputError, match=r"docs/pipeline\.md"):
         load_pipeline(folder / "none.yaml", environments=folder)
 

@@ -39,7 +39,7 @@ def test_what_was_measured_becomes_a_target_by_the_minute(tmp_path: Path) -> Non
     assert scaling_of(tmp_path, with_factor).targets == {"invocations_per_instance": pytest.approx(960)}
 
 
-def test_an_endpoint_starts_with_the_minimum_unless_it_says_otherwise(tmp_path: Path) -> None:
+def test_an_endpoint_starts_with_the_minimum_unless_initial_is_set(tmp_path: Path) -> None:
     assert endpoint_of(tmp_path, GOOD).initial_instance_count == 2
     assert endpoint_of(tmp_path, GOOD, more="initial_instance_count: 5").initial_instance_count == 5
     production = endpoint_of(tmp_path, GOOD.replace("2", "3"), header="production: true")

@@ -215,7 +215,7 @@ def test_the_release_proposes_the_host_and_a_setting_decides(line: str, rendered
     assert endpoint_of(tmp_path, endpoint=line).inference_ami_version == rendered
 
 
-def test_where_no_page_says_which_driver_sagemaker_takes_there_is_a_warning(tmp_path: Path) -> None:
+def test_where_sagemakers_driver_is_undocumented_there_is_a_warning(tmp_path: Path) -> None:
     lines = "host_ami: sagemaker-default\ninstance_type: ml.g6e.xlarge\naccept_unlisted_instance_type: true"
     [warning] = release_warnings(endpoint=endpoint_of(tmp_path, endpoint=lines), region="us-east-1")
     assert "host_ami" in warning
@@ -238,7 +238,7 @@ def test_a_folder_without_environments_is_refused(tmp_path: Path) -> None:
         load_environments(tmp_path)
 
 
-def test_problems_of_all_files_are_told_together(tmp_path: Path) -> None:
+def test_problems_of_all_files_are_reported_together(tmp_path: Path) -> None:
     write_environment(tmp_path, header="region: us-east-9")
     write_environment(tmp_path, header="environment: dev\nproduction: 1", name="dev")
     with pytest.raises(InputError) as caught:

@@ -47,7 +47,7 @@ def test_any_mixture_of_yamls_signs_is_read_or_refused_in_words(parts: list[str]
         assert error.found
 
 
-def test_a_key_that_stands_twice_is_noted_with_both_lines_and_the_first_value_is_kept() -> None:
+def test_a_repeated_key_is_reported_with_both_lines_and_the_first_value_is_kept() -> None:
     document = parse_yaml("a: 1\nb:\n  c: 2\n  c: 3\na: 4\n")
     assert document.value == {"a": 1, "b": {"c": 2}}
     assert sorted(document.repeated) == [(("a",), 1, 5), (("b", "c"), 3, 4)]
@@ -104,7 +104,7 @@ def lines(value: str | dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_bad_input_is_refused_by_its_field_alone_and_says_why(name: str, tmp_path: Path) -> None:
+def test_bad_input_is_refused_by_its_field_alone_with_the_reason(name: str, tmp_path: Path) -> None:
     bad = CASES[name]
     header, endpoint = (lines(bad.get(part, "")) for part in ("header", "endpoint"))
     problems = problems_of(tmp_path, header=header, endpoint=endpoint, without=bad.get("without", ()))
@@ -141,7 +141,7 @@ endpoints:
 """
 
 
-def test_every_wrong_type_is_told_at_once_and_then_every_broken_rule(tmp_path: Path) -> None:
+def test_every_wrong_type_is_reported_at_once_and_then_every_broken_rule(tmp_path: Path) -> None:
     path = tmp_path / "local.yaml"
 
     def places(text: str) -> list[tuple[str, str]]:
@@ -193,7 +193,7 @@ def test_every_wrong_type_is_told_at_once_and_then_every_broken_rule(tmp_path: P
         ("[" * 5000, "very deep nesting"),
     ],
 )
-def test_a_file_that_is_no_environment_says_what_it_is(text: str, words: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_environment_is_an_error_that_names_its_kind(text: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "local.yaml"
     path.write_text(text, encoding="utf-8")
     assert any(words in str(problem) for problem in file_problems(path)), file_problems(path)
@@ -220,7 +220,7 @@ UNSEEN = {"zero width": "\u200b", "right to left": "\u202e", "byte order": "\ufe
 
 
 @pytest.mark.parametrize("sign", UNSEEN.values(), ids=UNSEEN.keys())
-def test_characters_that_nobody_sees_are_refused_and_shown_as_escapes(sign: str, tmp_path: Path) -> None:
+def test_invisible_characters_are_refused_and_shown_as_escapes(sign: str, tmp_path: Path) -> None:
     escape = sign.encode("unicode_escape").decode()
     quoted = json.dumps(f"digits{sign}")
     fields = {

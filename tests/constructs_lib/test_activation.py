@@ -49,7 +49,7 @@ def template(folder: Path) -> dict[str, Any]:
     return synthesised(folder, SET)
 
 
-def test_both_custom_resources_are_told_the_same_and_the_records_their_tags(template: dict[str, Any]) -> None:
+def test_both_custom_resources_get_the_same_properties_and_the_records_their_tags(template: dict[str, Any]) -> None:
     archives, records = (properties(template, f"Custom::{name}") for name in ("PublishedArchives", "ReleaseRecords"))
     assert records == {**archives, "Tags": '{"team": "platform"}'}
 
@@ -61,7 +61,7 @@ def test_the_function_keeps_removed_records_where_its_role_may_write(template: d
     assert removed == EndpointReference(environment="local", endpoint="digits").removed_records
 
 
-def test_the_release_set_travels_as_a_file_and_the_properties_say_where(folder: Path, template: dict[str, Any]) -> None:
+def test_the_release_set_is_a_file_and_the_properties_hold_its_place(folder: Path, template: dict[str, Any]) -> None:
     records = properties(template, "Custom::ReleaseRecords")
     asset = folder / f"asset.{records['ReleaseSetKey']}"
     told = {"platform": "24.09-t4", "models": SET, "commits": COMMITS}
@@ -96,7 +96,7 @@ def serving() -> dict[str, Any]:
     return serving_template(DIGITS)
 
 
-def test_it_stands_between_the_endpoint_and_the_records(serving: dict[str, Any]) -> None:
+def test_it_runs_between_the_endpoint_and_the_records(serving: dict[str, Any]) -> None:
     verified_id, verified = only(serving, VERIFIED)
     endpoint_id, _ = only(serving, "AWS::SageMaker::Endpoint")
     assert endpoint_id in verified["DependsOn"]
@@ -104,7 +104,7 @@ def test_it_stands_between_the_endpoint_and_the_records(serving: dict[str, Any])
     assert verified_id not in only(serving, "Custom::PublishedArchives")[1].get("DependsOn", [])
 
 
-def test_it_knows_what_the_function_reads(serving: dict[str, Any]) -> None:
+def test_its_properties_are_those_that_the_function_reads(serving: dict[str, Any]) -> None:
     work: Any = importlib.import_module("lambda.verification.work")  # `lambda` is a word of the language
     told = {name: str(value) for name, value in properties(serving, VERIFIED).items()}
     known = work.Properties.of(told)

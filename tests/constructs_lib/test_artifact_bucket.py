@@ -82,7 +82,7 @@ def passing() -> dict[str, Any]:
     return bucket_template(retain=False)
 
 
-def test_buckets_that_go_with_the_stack_are_emptied_while_their_key_and_the_function_stand(
+def test_buckets_deleted_with_the_stack_are_emptied_while_their_key_and_the_function_exist(
     passing: dict[str, Any],
 ) -> None:
     """CloudFormation deletes what depends on others before them."""
@@ -109,7 +109,7 @@ def test_a_buckets_policy_goes_before_the_bucket_and_with_it_the_right_to_delive
         assert removes in policy["DependsOn"]
 
 
-def test_only_a_bucket_that_goes_with_the_stack_has_the_tag_that_its_function_asks_for(
+def test_only_a_bucket_deleted_with_the_stack_has_the_tag_that_its_function_requires(
     passing: dict[str, Any], template: dict[str, Any]
 ) -> None:
     tag = {"Key": emptying.TAG, "Value": emptying.VALUE}

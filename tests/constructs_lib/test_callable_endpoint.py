@@ -46,9 +46,7 @@ def test_an_imported_endpoint_makes_nothing_and_grants_its_call() -> None:
         ({"models": ["bert"]}, ["brt"], "has no model brt: it has bert"),
     ],
 )
-def test_a_grant_that_would_not_mean_what_it_says_is_refused(
-    changes: dict[str, Any], models: list[str], said: str
-) -> None:
+def test_a_grant_without_an_effect_is_refused(changes: dict[str, Any], models: list[str], said: str) -> None:
     stack = new_stack()
     with pytest.raises(ValueError, match=said):
         imported(stack, **changes).grant_invoke(caller(stack), models=models)

@@ -42,7 +42,7 @@ def test_it_has_what_a_build_runs_and_nothing_that_it_does_not(models: Path) -> 
     assert not [name for name in names if name.startswith("model_repos/digits")]
 
 
-def test_the_lock_files_beside_the_models_are_taken_for_digests_cover_them(models: Path) -> None:
+def test_the_lock_files_in_the_models_folder_are_taken_for_digests_cover_them(models: Path) -> None:
     files = dict(source_files(models))
     assert files["requirements/exporters.txt"].read_text() == "numpy==2.4.6\n"
     assert files["requirements/main.txt"] == ROOT / "requirements" / "main.txt"

@@ -43,13 +43,13 @@ def test_host_ami_and_routing_are_rendered_where_set() -> None:
     assert rendered["RoutingConfig"] == {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
 
 
-def test_endpoint_tags_stand_on_the_endpoint_alone() -> None:
+def test_endpoint_tags_are_on_the_endpoint_alone() -> None:
     template = endpoint_template(endpoint_tags={"only": "here"})
     tagged = [each["Type"] for each in template["Resources"].values() if "only" in str(each["Properties"].get("Tags"))]
     assert tagged == ["AWS::SageMaker::Endpoint"]
 
 
-def test_a_variant_without_scaling_beside_a_scaled_one_is_refused_and_not_left_out() -> None:
+def test_a_variant_without_scaling_next_to_a_scaled_one_is_refused_and_not_left_out() -> None:
     def half_scaled(stack: cdk.Stack) -> None:
         model = new_model(stack)
         instances = VariantInstances(instance_type="ml.g4dn.xlarge", initial_instance_count=1)

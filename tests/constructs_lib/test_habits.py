@@ -60,7 +60,7 @@ def test_properties_are_keyword_only_and_typed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CONSTRUCTS.keys() & set(constructs_lib.__all__)))
-def test_every_property_is_documented_and_every_default_said(name: str) -> None:
+def test_every_property_and_every_default_is_documented(name: str) -> None:
     documentation = vars(CONSTRUCTS[name])["__init__"].__doc__ or ""
     assert CONSTRUCTS[name].__doc__
     properties = list(parameters(CONSTRUCTS[name]))

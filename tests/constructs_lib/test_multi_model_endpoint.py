@@ -131,7 +131,7 @@ def test_a_bucket_without_a_key_needs_no_statement_and_its_own_key_is_found() ->
 
 
 @pytest.mark.parametrize("arn", [ROLE, ROLE.replace(ACCOUNT, "210987654321")])
-def test_a_role_that_cannot_be_written_is_said_with_what_it_must_be_allowed(own: Own, arn: str) -> None:
+def test_a_role_that_cannot_be_changed_is_a_warning_with_its_required_policy(own: Own, arn: str) -> None:
     role = iam.Role.from_role_arn(own.stack, "Role", arn, mutable=arn != ROLE)
     endpoint = own.endpoint(role=role, rollout=WATCHED)
     template = template_of(own.stack)
@@ -143,7 +143,7 @@ def test_a_role_that_cannot_be_written_is_said_with_what_it_must_be_allowed(own:
     assert {"ReadArchives", "ReadFleetAlarms"} <= {each["Sid"] for each in needed["Statement"]}
 
 
-def test_an_imported_role_of_the_account_gets_the_policy_and_its_trust_is_said(own: Own) -> None:
+def test_an_imported_role_of_the_account_gets_the_policy_and_its_trust_is_reported(own: Own) -> None:
     endpoint = own.endpoint(role=iam.Role.from_role_arn(own.stack, "Role", ROLE))
     assert properties(template_of(own.stack), "AWS::IAM::Policy")["Roles"] == ["containers"]
     assert "`required_policy`" not in own.notes(endpoint, "warning")
@@ -166,7 +166,7 @@ def test_names_are_generated_unless_given(own: Own) -> None:
     )
 
 
-def test_the_container_is_told_what_the_settings_say(own: Own) -> None:
+def test_the_container_gets_the_variables_of_the_settings(own: Own) -> None:
     own.endpoint(container=ContainerSettings(thread_count=4), model_cache=False)
     container = properties(template_of(own.stack), "AWS::SageMaker::Model")["PrimaryContainer"]
     assert container["Environment"]["SAGEMAKER_TRITON_THREAD_COUNT"] == "4"
@@ -174,7 +174,7 @@ def test_the_container_is_told_what_the_settings_say(own: Own) -> None:
 
 
 @cases("given, problems")
-def test_everything_that_is_wrong_is_said_at_once_by_the_argument_s_name(
+def test_everything_that_is_wrong_is_reported_at_once_by_the_argument_s_name(
     own: Own, given: dict[str, Any], problems: dict[str, str]
 ) -> None:
     with pytest.raises(InputError) as raised:
@@ -186,7 +186,7 @@ def test_everything_that_is_wrong_is_said_at_once_by_the_argument_s_name(
     assert "pydantic" not in str(raised.value)
 
 
-def test_settings_that_are_wrong_are_told_as_arguments_too() -> None:
+def test_settings_that_are_wrong_are_reported_as_arguments_too() -> None:
     assert Timeouts() == Timeouts(model_download_seconds=600, container_startup_seconds=600)
     with pytest.raises(InputError) as raised:
         Timeouts(model_download_seconds=5, startup=6)  # type: ignore[call-arg]  # what the test is about
@@ -197,7 +197,7 @@ def test_settings_that_are_wrong_are_told_as_arguments_too() -> None:
     assert "60 or more" in str(raised.value)
 
 
-def test_a_name_that_is_known_at_deployment_only_is_taken(own: Own) -> None:
+def test_a_name_that_is_known_at_deployment_only_is_accepted(own: Own) -> None:
     name = cdk.CfnParameter(own.stack, "Name").value_as_string
     own.endpoint(endpoint_name=name)
     assert properties(template_of(own.stack), "AWS::SageMaker::Endpoint")["EndpointName"] == {"Ref": "Name"}
@@ -219,7 +219,7 @@ def test_a_database_lets_in_its_containers_as_any_connectable_s(own: Own) -> Non
     assert (egress["GroupId"], egress["DestinationSecurityGroupId"], egress["ToPort"]) == (source, "sg-1", 5432)
 
 
-def test_without_a_vpc_it_has_no_connections_and_says_what_to_give(own: Own) -> None:
+def test_without_a_vpc_it_has_no_connections_and_the_error_names_the_arguments(own: Own) -> None:
     database = ec2.SecurityGroup.from_security_group_id(own.stack, "Database", "sg-1")
     endpoint = own.endpoint()
     with pytest.raises(InputError, match=r"MultiModelEndpoint stack/Models: vpc(?s:.*)Give `vpc`"):
@@ -228,7 +228,7 @@ def test_without_a_vpc_it_has_no_connections_and_says_what_to_give(own: Own) -> 
         database.connections.allow_from(endpoint, ec2.Port.tcp(5432))
 
 
-def test_a_stack_without_a_region_is_told_what_to_give() -> None:
+def test_a_stack_without_a_region_is_an_error_that_names_the_argument() -> None:
     stack = cdk.Stack(new_app(), "stack")
     with pytest.raises(InputError) as raised:
         Own(stack, s3.Bucket(stack, "Bucket")).endpoint()

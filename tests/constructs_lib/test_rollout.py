@@ -128,7 +128,7 @@ def test_the_execution_role_may_read_these_alarms_alone_before_the_endpoint_is_u
     assert policy not in model["DependsOn"], "that would be a cycle"
 
 
-def test_a_rollout_that_waits_on_a_multi_model_endpoint_asks_for_the_slowest_load() -> None:
+def test_a_rollout_that_waits_on_a_multi_model_endpoint_requires_the_slowest_load() -> None:
     def is_requested(**more: Any) -> bool:
         endpoint = new_endpoint(new_stack(), rollout=Rollout.model_validate({**CANARY, **more}))
         return "rollout.slowest_load_seconds" in str([each.data for each in endpoint.node.metadata])

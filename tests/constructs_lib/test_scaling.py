@@ -110,7 +110,7 @@ def depends(template: dict[str, Any], name: str) -> set[str]:
     return found - {name}
 
 
-def test_the_steps_stand_around_the_endpoint(template: dict[str, Any]) -> None:
+def test_the_steps_are_before_and_after_the_endpoint(template: dict[str, Any]) -> None:
     ids = {kind: custom(template, kind)[0] for kind in ("Before", "Settled", "After")}
     endpoint, config = (only(template, f"AWS::SageMaker::{kind}")[0] for kind in ("Endpoint", "EndpointConfig"))
     archives, records = (only(template, f"Custom::{kind}")[0] for kind in ("PublishedArchives", "ReleaseRecords"))
@@ -124,7 +124,7 @@ def test_the_steps_stand_around_the_endpoint(template: dict[str, Any]) -> None:
     assert ids["After"] in depends(template, records)
 
 
-def test_the_config_begins_with_the_number_that_before_answers(template: dict[str, Any]) -> None:
+def test_the_config_begins_with_the_instance_count_that_before_returns(template: dict[str, Any]) -> None:
     before = custom(template, "Before")[0]
     [variant] = properties(template, "AWS::SageMaker::EndpointConfig")["ProductionVariants"]
     assert variant["InitialInstanceCount"] == {"Fn::GetAtt": [before, "InitialInstanceCount"]}
@@ -143,7 +143,7 @@ def wanted(template: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_the_function_is_told_the_same_as_cloudformation(template: dict[str, Any]) -> None:
+def test_the_function_gets_the_same_as_cloudformation(template: dict[str, Any]) -> None:
     told = wanted(template)
     native = {
         each["Properties"]["PolicyName"]: each["Properties"]["TargetTrackingScalingPolicyConfiguration"]
@@ -185,13 +185,13 @@ def test_the_largest_scaling_fits_into_a_functions_variables() -> None:
     assert len(custom(made, "Before")[1]["Properties"]["Scaling"]) < 4000
 
 
-def test_a_new_model_is_told_to_the_steps(template: dict[str, Any]) -> None:
+def test_a_new_model_changes_the_properties_of_the_steps(template: dict[str, Any]) -> None:
     """Else a deployment after a change of type would go all at once, as that one did."""
     model = only(template, "AWS::SageMaker::Model")[0]
     assert custom(template, "Before")[1]["Properties"]["Model"] == {"Fn::GetAtt": [model, "ModelName"]}
 
 
-def test_before_says_how_traffic_shifts_and_synthesis_that_a_new_type_goes_all_at_once() -> None:
+def test_before_returns_how_traffic_shifts_and_synthesis_that_a_new_type_shifts_at_once() -> None:
     made = stage(environment({**SCALED, "rollout": CANARY})).serving["digits"]
     found = dict(assertions.Template.from_stack(made).to_json())
     routing = properties(found, "AWS::SageMaker::Endpoint")["DeploymentConfig"]["BlueGreenUpdatePolicy"][

@@ -64,7 +64,7 @@ def template() -> dict[str, Any]:
         {"image": replace(IMAGE, account="785573368785")},
     ],
 )
-def test_a_new_platform_gets_a_policy_beside_the_old_one_on_the_same_role(
+def test_a_new_platform_gets_a_policy_next_to_the_old_one_on_the_same_role(
     template: dict[str, Any], change: dict[str, Any]
 ) -> None:
     """CloudFormation removes the old one in its clean-up, after the old fleet has gone."""

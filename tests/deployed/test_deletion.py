@@ -73,7 +73,7 @@ def test_a_deletion_that_is_under_way_is_followed_and_one_that_ended_meanwhile_i
     assert account.rows[0]["StackStatus"] == "DELETE_COMPLETE"
 
 
-def test_a_stack_that_somebody_deploys_by_now_is_left_alone() -> None:
+def test_a_stack_that_is_being_deployed_again_is_not_deleted() -> None:
     account = Account(rows=[part("dev", "serving-a")])
     left = deployed(*account.rows)
     account.rows[0]["StackStatus"] = "UPDATE_IN_PROGRESS"

@@ -106,7 +106,7 @@ def test_an_unknown_price_is_unknown_and_never_zero() -> None:
     assert "whose instances are not known" in found.sentence
 
 
-def test_where_stacks_may_not_be_listed_that_is_said_with_the_permission() -> None:
+def test_where_stacks_may_not_be_listed_the_permission_is_reported() -> None:
     account = Account(rows=[part("dev", "serving-old")], refused={"DescribeStacks": NOT_AUTHORIZED})
     with pytest.raises(NotKnownError) as caught:
         look(account)
@@ -143,7 +143,7 @@ def test_a_network_or_a_bucket_that_a_stack_still_reads_stays_whatever_that_stac
     assert going_and_kept([part("dev", "network"), neighbour]) == (["dev-network"], {})
 
 
-def test_archives_go_only_when_that_is_asked_for_and_a_retained_bucket_is_named() -> None:
+def test_archives_are_deleted_only_on_request_and_a_retained_bucket_is_named() -> None:
     rows = [part("dev", "artifacts")]
     names, kept = going_and_kept(rows, templates={"dev-artifacts": EMPTIED})
     assert (names, list(kept)) == ([], ["dev-artifacts"])

@@ -36,7 +36,7 @@ def assert_same(made: EnvironmentStage, settings: Environment, *, builds: bool |
 
 
 @pytest.mark.parametrize("changes", [{}, {"dashboard": True}, {"alarms": {}}, {"load_test": {}}, {"endpoints": []}])
-def test_the_settings_say_which_stacks_a_stage_has(changes: dict[str, object]) -> None:
+def test_the_settings_determine_which_stacks_a_stage_has(changes: dict[str, object]) -> None:
     settings = environment(*([] if "endpoints" in changes else [DIGITS, {**SINGLE, "name": "one"}]), **changes)
     assert_same(stage(settings), settings, builds=False)
 

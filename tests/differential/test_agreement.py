@@ -98,7 +98,7 @@ def test_linter_and_triton_agree_where_the_model_is_named_at_the_start(mutation:
 
 @pytest.mark.long
 @pytest.mark.parametrize("mutation", STUCK, ids=lambda mutation: mutation.name)
-def test_what_triton_never_answers_for_is_not_loaded_and_refused_by_the_linter(
+def test_repositories_that_triton_never_responds_for_are_refused_by_the_linter_unloaded(
     mutation: Mutation, tmp_path: Path
 ) -> None:
     assert mutation.rule in refusals(mutation, tmp_path / "repository")

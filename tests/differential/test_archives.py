@@ -47,7 +47,7 @@ def test_the_linter_refuses_an_archive_for_the_modes_that_do_not_serve_it(
 
 @pytest.mark.long
 @pytest.mark.parametrize(("packed", "mode"), _ASKED)
-def test_a_multi_model_container_makes_of_an_archive_what_the_table_says(
+def test_a_multi_model_container_treats_an_archive_as_in_the_table(
     packed: Mutation, mode: Mode, tmp_path: Path, server: Server
 ) -> None:
     archive = _pack(packed, tmp_path)
@@ -63,7 +63,7 @@ def test_a_multi_model_container_makes_of_an_archive_what_the_table_says(
 
 @pytest.mark.long
 @pytest.mark.parametrize(("packed", "modes"), _EACH)
-def test_a_single_model_container_makes_of_an_archive_what_the_table_says(
+def test_a_single_model_container_treats_an_archive_as_in_the_table(
     packed: Mutation, modes: Modes, tmp_path: Path
 ) -> None:
     unpack(_pack(packed, tmp_path), tmp_path / "unpacked")

@@ -12,7 +12,7 @@ from tests.lint.ensemble_requests import ENSEMBLES, write_ensemble
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ENSEMBLES)
-def test_a_server_answers_the_requests_of_an_ensemble_as_the_table_says(tmp_path: Path, name: str) -> None:
+def test_a_server_responds_to_the_requests_of_an_ensemble_as_in_the_table(tmp_path: Path, name: str) -> None:
     case = ENSEMBLES[name]
     with Server.running(tmp_path) as server:
         answer, archive = server.load_laid_out(lambda folder: write_ensemble(folder, case))

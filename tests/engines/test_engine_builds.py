@@ -125,7 +125,7 @@ def test_every_pair_gets_a_machine_with_its_gpu_in_the_region_or_is_refused_with
         assert region in builder.machine.regions
 
 
-def test_the_memory_of_every_machine_without_a_gpu_that_settings_take_is_known_and_said() -> None:
+def test_the_memory_of_every_machine_without_a_gpu_that_settings_take_is_in_its_message() -> None:
     memory = load_build_machines().cpu_memory_gib
     assert [*memory] == [*get_args(ComputeType)]
     description = str(BuildSettings.model_fields["compute_type"].description)

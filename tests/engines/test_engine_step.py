@@ -39,7 +39,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[EngineStepRun, str]
     return step, log
 
 
-def test_a_plan_is_built_and_answers_the_proof(built: tuple[EngineStepRun, str]) -> None:
+def test_a_plan_is_built_and_passes_the_proof(built: tuple[EngineStepRun, str]) -> None:
     step, _ = built
     assert left(step) == LEFT
     answered = json.loads((step.output / "outputs.json").read_text())
@@ -54,7 +54,7 @@ def test_a_plan_is_built_and_answers_the_proof(built: tuple[EngineStepRun, str])
     assert all("trtexec-stand-in" in line for line in lines)
 
 
-def test_the_result_says_what_built_it_and_the_files_digests(built: tuple[EngineStepRun, str]) -> None:
+def test_the_result_records_what_built_it_and_the_files_digests(built: tuple[EngineStepRun, str]) -> None:
     step, log = built
     result = step.result
     assert (result["outcome"], result["release"], result["image"]) == ("built", "24.09", {"CUDA_VERSION": "12.6.1"})

@@ -79,7 +79,9 @@ def test_the_catalogue_has_the_compute_capability_that_nvidia_smi_reports(gpu: d
     [{"precision": "fp32"}, {"precision": "fp16"}, {"precision": "graph", "graph_precision": "fp16"}],
     ids=lambda fields: "-".join(fields.values()),
 )
-def test_an_engine_answers_as_onnx_runtime_does(tmp_path: Path, gpu: dict[str, Any], fields: dict[str, str]) -> None:
+def test_an_engine_returns_what_onnx_runtime_returns(
+    tmp_path: Path, gpu: dict[str, Any], fields: dict[str, str]
+) -> None:
     release = release_here()
     engine = Engine.model_validate({**fields, "shapes": SHAPES, "timing_cache": False})
     problems = engine_problems(engine, release=release, gpu=FULL_GPU)

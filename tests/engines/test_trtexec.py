@@ -47,7 +47,7 @@ def engine(**fields: Any) -> Engine:
 @pytest.mark.parametrize("release", CATALOGUE.releases)
 @settings(max_examples=15)
 @given(fields=FIELDS, gpu=st.sampled_from(GPUS))
-def test_every_option_is_known_to_every_tensorrt_of_the_release_or_the_engine_is_refused(
+def test_every_option_exists_in_every_tensorrt_of_the_release_or_the_engine_is_refused(
     release: str, fields: dict[str, Any], gpu: str
 ) -> None:
     which = engine(**fields)
@@ -63,7 +63,7 @@ def test_every_option_is_known_to_every_tensorrt_of_the_release_or_the_engine_is
         assert names <= trtexec_options(version)
 
 
-def test_an_fp32_engine_without_wishes_can_be_built_on_every_gpu_of_every_release() -> None:
+def test_an_fp32_engine_without_options_can_be_built_on_every_gpu_of_every_release() -> None:
     for release, gpu in itertools.product(CATALOGUE.releases, GPUS):
         assert not engine_problems(engine(precision="fp32"), release=release, gpu=gpu), (release, gpu)
 

@@ -141,7 +141,7 @@ def test_a_new_platform_waits_for_the_archives_of_moved_records_too(world: Any) 
     world.send("Update", *events, resource_type=worlds.ARCHIVES_TYPE)
 
 
-def test_where_a_set_is_gone_the_notes_alone_tell_what_to_restore(world: Any) -> None:
+def test_where_a_set_is_gone_the_notes_alone_give_what_to_restore(world: Any) -> None:
     old, new = {"bert": A, "resnet": A}, {"bert": B, "resnet": A, "joined": B}
     world.create(old)
     world.roll_back_by_command("bert", C)
@@ -153,7 +153,7 @@ def test_where_a_set_is_gone_the_notes_alone_tell_what_to_restore(world: Any) ->
     assert world.records == {"bert": C, "resnet": A}
 
 
-def test_a_move_that_stands_in_the_history_is_not_made_again_over_a_move_by_hand(world: Any) -> None:
+def test_a_move_in_the_history_is_not_repeated_over_a_move_by_hand(world: Any) -> None:
     old, new = {"bert": A}, {"bert": B}
     world.create(old)
     world.update(old, new)
@@ -177,7 +177,7 @@ def test_an_undo_brings_a_removed_model_back_where_its_set_is_gone(world: Any) -
     assert world.records == {"bert": A, "gone": C}
 
 
-def test_a_record_tells_who_wrote_it_over_what_with_which_commit_and_for_which_platform(world: Any) -> None:
+def test_a_record_holds_its_writer_predecessor_commit_and_platform(world: Any) -> None:
     world.publish({"bert": A})
     world.publish({"bert": B})
     first = world.properties({"bert": A}, commits={"bert": "1" * 40})

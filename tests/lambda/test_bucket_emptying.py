@@ -38,7 +38,7 @@ def test_versions_markers_and_uploads_of_the_bucket_all_go_and_nothing_else(aws:
     assert aws.uploads == [("another", "half", "upload-2")]
 
 
-def test_what_s3_has_no_time_for_is_deleted_when_it_is_told_again(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_that_s3_throttles_are_deleted_in_a_second_request(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(handler.time, "sleep", pauses.append)
     aws.busy = {"key-2": 5, "key-4": 1, "deleted-1": 2}

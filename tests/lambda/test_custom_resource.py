@@ -50,7 +50,7 @@ def fail(error: BaseException) -> Any:
     return act
 
 
-def test_what_was_done_is_answered_once_with_its_attributes(responses: list[dict[str, Any]]) -> None:
+def test_a_result_is_sent_once_with_its_attributes(responses: list[dict[str, Any]]) -> None:
     respond(lambda: {"Written": "bert"})
     [response] = responses
     assert response == {
@@ -76,7 +76,7 @@ def test_a_reason_that_can_be_fixed_is_reported_as_it_is_and_another_error_by_it
 
 @pytest.mark.parametrize("letter", ["x", '"', "…", "\n", "\x07", "𝄞"])
 @pytest.mark.parametrize("names", [1, 2, 5])
-def test_an_answer_has_at_most_4096_bytes_whatever_letters_it_is_made_of(
+def test_a_response_has_at_most_4096_bytes_whatever_its_letters(
     listener: Any, letter: str, names: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lengths: list[int] = []
@@ -125,7 +125,7 @@ def test_a_run_that_would_be_cut_off_fails_before_even_if_a_client_catches_every
     assert "not done within the 0 seconds that this run had" in response["Reason"]
 
 
-def test_an_answer_that_does_not_get_through_is_given_again_as_it_was(
+def test_a_response_that_is_not_delivered_is_sent_again_unchanged(
     listener: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
@@ -142,7 +142,7 @@ def test_an_answer_that_does_not_get_through_is_given_again_as_it_was(
     assert (document["Status"], document["type"], len(pauses)) == ("SUCCESS", "", 2)
 
 
-def test_an_answer_that_nobody_waits_for_any_more_is_no_error(listener: Any) -> None:
+def test_a_response_that_cloudformation_no_longer_waits_for_is_no_error(listener: Any) -> None:
     listener.statuses["/answer"] = 403
     respond(dict, ResponseURL=f"{listener.url}/answer")
 
@@ -163,7 +163,7 @@ def test_a_module_that_cannot_be_imported_is_reported_to_cloudformation(
 # What is logged.
 
 
-def test_a_presigned_url_stands_in_no_log(
+def test_a_presigned_url_is_in_no_log(
     listener: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(custom_resource, "PAUSES", (0,))

@@ -28,7 +28,7 @@ def of_sagemaker(**state: Any) -> Any:
 
 @pytest.mark.parametrize(("there", "done"), [(False, "made"), (True, "adopted")])
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
-def test_a_group_has_retention_key_and_tags_whoever_made_it(there: bool, done: str, request_type: str) -> None:
+def test_a_group_has_retention_key_and_tags_even_if_another_made_it(there: bool, done: str, request_type: str) -> None:
     aws = of_sagemaker() if there else World()
     aws.groups["/another"] = Group()
     assert aws.send(request_type) == done
@@ -69,7 +69,7 @@ def test_an_adopted_group_is_never_deleted(status: str, lives: bool, retain: str
 
 
 @pytest.mark.parametrize("status", [REMOVED, DESTROYED])
-def test_a_group_whose_endpoint_lives_is_given_back_without_retention_and_key(status: str) -> None:
+def test_a_group_whose_endpoint_exists_is_given_back_without_retention_and_key(status: str) -> None:
     """As when ``logs.endpoint_days`` leaves the file, or the endpoint is kept when its stack is deleted."""
     aws = World()
     aws.send("Create")
@@ -115,7 +115,7 @@ def test_the_group_of_a_failed_first_deployment_stays_and_goes_with_the_stack_of
     assert aws.send("Delete", stack=second) == "deleted"
 
 
-def test_a_retained_group_belongs_to_nobody_afterwards() -> None:
+def test_a_retained_group_has_no_owner_afterwards() -> None:
     aws = World()
     aws.send("Create", Retain="true")
     aws.status = DESTROYED
@@ -190,7 +190,7 @@ STEPS = st.lists(
 
 @given(steps=STEPS, again=st.booleans(), retain=st.sampled_from(["true", "false"]))
 @example(steps=["deploy", "destroy", "deploy", "remove setting"], again=False, retain="true")
-def test_no_history_deletes_a_group_that_another_made_or_whose_endpoint_lives(
+def test_no_history_deletes_a_group_that_another_made_or_whose_endpoint_exists(
     steps: list[str], again: bool, retain: str
 ) -> None:
     aws, number, stands, set_up = World(), 0, False, False
@@ -228,7 +228,7 @@ def test_no_history_deletes_a_group_that_another_made_or_whose_endpoint_lives(
             assert aws.groups.get(NAME) is held
 
 
-def test_a_refusal_is_told_to_cloudformation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_reported_to_cloudformation(monkeypatch: pytest.MonkeyPatch) -> None:
     told = calling.record_responses(monkeypatch)
     aws = World(gone_keys={"arn:key"})
     monkeypatch.setattr(clients, "connect", aws.client)

@@ -66,7 +66,7 @@ def test_a_job_becomes_a_result_and_a_row_a_rate_is_of_one_instance(tmp_path: Pa
     assert (row.invocations_per_minute, row.latency_ms, row.usd_per_hour) == (600, 90, Decimal("0.7364"))
 
 
-def test_a_job_that_failed_has_a_result_that_says_why_and_no_row(tmp_path: Path) -> None:
+def test_a_job_that_failed_has_a_result_with_the_reason_and_no_row(tmp_path: Path) -> None:
     answers = completed(recommendation()), {"Status": "FAILED", "FailureReason": "no capacity"}
     document, failed, table, _ = gathered(*answers, instance_types=["ml.g4dn.xlarge", "ml.g4dn.2xlarge"])
     assert [(each.instance_type, each.ended_by, each.failed) for each in document.results] == [
@@ -77,7 +77,7 @@ def test_a_job_that_failed_has_a_result_that_says_why_and_no_row(tmp_path: Path)
     assert [row.instance_type for row in rows(table, tmp_path)] == ["ml.g4dn.xlarge"]
 
 
-def test_a_job_that_was_stopped_or_never_begun_was_asked_for_and_is_no_failure() -> None:
+def test_a_job_that_was_stopped_or_not_begun_on_request_is_no_failure() -> None:
     document, _, _, _ = gathered({"Status": "STOPPED"}, None, instance_types=["ml.g4dn.xlarge", "ml.g4dn.2xlarge"])
     assert [(each.ended_by, each.failed) for each in document.results] == [
         ("STOPPED", False),
@@ -85,7 +85,7 @@ def test_a_job_that_was_stopped_or_never_begun_was_asked_for_and_is_no_failure()
     ]
 
 
-def test_a_price_that_nobody_tells_is_left_out_and_never_zero(tmp_path: Path) -> None:
+def test_an_unknown_price_is_left_out_and_never_zero(tmp_path: Path) -> None:
     for cost in (None, 0.0):
         *_, table, _ = gathered(completed(recommendation(CostPerHour=cost)))
         [row] = rows(table, tmp_path)
@@ -101,7 +101,7 @@ def test_what_was_not_measured_is_no_row_and_what_was_measured_twice_is_one(tmp_
     assert (row.configuration, row.latency_ms) == ("fast (default job)", 90)
 
 
-def test_cloudwatch_is_asked_for_the_whole_minutes_around_a_test() -> None:
+def test_metrics_are_requested_for_the_whole_minutes_around_a_test() -> None:
     *_, aws = gathered(completed(recommendation()))
     requests = aws.requests("GetMetricStatistics")
     assert {(each["StartTime"].second, each["EndTime"].second) for each in requests} == {(0, 0)}

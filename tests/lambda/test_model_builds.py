@@ -108,7 +108,7 @@ def test_a_delivery_that_was_cut_off_between_order_and_build_is_made_up_for_by_t
 
 
 @pytest.mark.parametrize("status", ROLLBACKS)
-def test_an_update_that_is_taken_back_starts_nothing(world: Any, status: str) -> None:
+def test_an_update_that_is_rolled_back_starts_nothing(world: Any, status: str) -> None:
     world.aws.stack_status = status
     assert world.request("Update", {"bert": A}) == {"Missing": "", "Build": ""}
     assert (world.builds, world.signals) == ([], [])
@@ -123,7 +123,7 @@ def test_a_request_that_comes_after_its_rollback_starts_nothing(world: Any) -> N
     assert (world.builds, world.signals) == ([], [])
 
 
-def test_a_build_that_cannot_be_started_fails_the_resource_and_says_what_is_missing(world: Any) -> None:
+def test_a_build_that_cannot_be_started_fails_the_resource_and_reports_what_is_missing(world: Any) -> None:
     world.aws.refused["StartBuild"] = "AccountLimitExceededException"
     with pytest.raises(custom_resource.NotDoneError, match=rf"no build of project.*bert\.{A}.*AccountLimitExceeded"):
         world.request("Create", {"bert": A})
@@ -192,7 +192,7 @@ LOGS: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize(("log", "reason"), LOGS.values(), ids=LOGS)
-def test_a_build_that_failed_says_why(world: Any, log: list[str], reason: str) -> None:
+def test_a_build_that_failed_reports_its_reason(world: Any, log: list[str], reason: str) -> None:
     world.request("Create", {"bert": A, "resnet": B})
     world.aws.log = log
     world.ended("FAILED")
@@ -232,7 +232,7 @@ def test_where_nothing_waits_nothing_is_signalled(world: Any, why: str) -> None:
         ("STOPPED", ("stopped by hand", "INSTALL")),
     ],
 )
-def test_a_build_without_such_lines_is_told_by_codebuild_s_own_phase(
+def test_a_build_without_such_lines_is_reported_by_codebuild_s_own_phase(
     world: Any, status: str, words: tuple[str, ...]
 ) -> None:
     world.request("Create", {"bert": A})
@@ -361,13 +361,13 @@ def test_one_that_cannot_be_stopped_keeps_no_other_running_and_is_tried_again(na
         ({"engine_project": "", "engine_jobs": ""}, set()),
     ],
 )
-def test_what_the_environment_does_not_have_is_not_asked_for(places: dict[str, str], asked: set[str]) -> None:
+def test_services_that_the_environment_does_not_use_get_no_request(places: dict[str, str], asked: set[str]) -> None:
     world = EngineWorld()
     world.send(**places)
     assert {each for each in world.aws.operations if each.startswith("List")} == asked
 
 
-def test_a_deployment_that_cannot_be_told_keeps_no_job_running(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deployment_that_cannot_be_notified_keeps_no_job_running(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError("no response")
 

@@ -71,7 +71,7 @@ WANTED: dict[str, Any] = {
         "none",
     ],
 )
-def test_what_is_described_holds_what_was_set_whatever_else_it_says(found: Any, holds: bool) -> None:
+def test_a_description_holds_the_settings_whatever_else_it_holds(found: Any, holds: bool) -> None:
     assert target.holds(WANTED, found) is holds
 
 
@@ -158,7 +158,7 @@ def test_another_type_that_fails_leaves_the_old_variant_scaled_and_the_next_depl
     told=st.booleans(),
     twice=st.booleans(),
 )
-def test_after_any_deployments_the_live_variant_is_scaled_as_the_template_in_force_says(
+def test_after_any_deployments_the_live_variant_is_scaled_as_in_the_template_in_force(
     deployments: list[tuple[Any, str, int, int]], backwards: bool, told: bool, twice: bool
 ) -> None:
     stack = Stack(backwards=backwards, tells_replaced=told, twice=twice)
@@ -201,7 +201,7 @@ def test_an_experiment_begins_and_ends_on_a_scaled_endpoint_in_one_deployment_ea
     assert stack.aws.counts == {"a": 7}
 
 
-def test_a_move_that_failed_long_ago_does_not_say_how_many_instances_the_next_one_needs(stack: Any) -> None:
+def test_a_move_that_failed_long_ago_does_not_decide_the_instances_of_the_next_one(stack: Any) -> None:
     stack.aws.count = 4
     assert not stack.deploy(world.replace(A, variant="b"), fails="before")
     stack.aws.count = 1  # scaled in since
@@ -209,14 +209,14 @@ def test_a_move_that_failed_long_ago_does_not_say_how_many_instances_the_next_on
     assert stack.aws.count == 1
 
 
-def test_a_policy_that_somebody_else_made_stays(stack: Any) -> None:
+def test_a_policy_that_another_made_stays(stack: Any) -> None:
     stack.aws.put_policy("a", "by-hand", Template(targets=(5,)).policies["tritonstack-metric0-5"])
     assert stack.deploy(world.replace(A, targets=(70,)))
     assert ("a", "by-hand") in stack.aws.policies
     assert set(stack.aws.names("a")) == {"by-hand", "tritonstack-metric0-70"}
 
 
-def test_a_target_that_somebody_deregistered_is_there_again(stack: Any) -> None:
+def test_a_target_that_was_deregistered_by_hand_is_registered_again(stack: Any) -> None:
     stack.aws.deregister("a")
     changed = world.replace(A, minimum=2)
     assert stack.deploy(changed)
@@ -265,7 +265,7 @@ def test_a_stack_that_goes_or_loses_its_scaling_is_left_to_cloudformation(kind: 
 
 
 @pytest.mark.parametrize("status", ["Failed", "Deleting", "OutOfService"])
-def test_an_endpoint_that_serves_nothing_is_scaled_by_nobody(status: str) -> None:
+def test_an_endpoint_that_serves_nothing_is_not_scaled(status: str) -> None:
     stack = Stack(aws=world.ScaledEndpoint(begin=("a", 1)))
     stack.aws.status = status
     stack.send("After", "Update", A, A, in_force=A)
@@ -310,7 +310,7 @@ def test_only_settled_has_an_id_that_changes_with_the_variant() -> None:
     assert handler.physical_id({**event("Before", "Create"), "ResourceProperties": {}}) == "given"
 
 
-def test_a_failure_is_answered_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = calling.record_responses(monkeypatch)
     aws = world.ScaledEndpoint(begin=("a", 1))
     monkeypatch.setattr(clients, "connect", aws.client)
@@ -328,7 +328,7 @@ def test_a_failure_is_answered_with_its_reason(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("kind", ["Before", "After"])
-def test_what_a_delete_asks_nothing_of_is_deleted_whatever_is_broken(
+def test_a_resource_whose_delete_sends_no_request_is_deleted_whatever_fails(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = calling.record_responses(monkeypatch)

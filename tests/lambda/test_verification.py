@@ -22,7 +22,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Any:
     return worlds.World(monkeypatch)
 
 
-def test_create_calls_every_model_and_tells_them(world: Any) -> None:
+def test_create_invokes_every_model_and_lists_them(world: Any) -> None:
     world.publish({"bert": A, "resnet": B})
     status, _, data = world.create({"bert": A, "resnet": B})
     assert (status, data["Verified"], data["NotVerified"]) == ("SUCCESS", f"bert.{A}, resnet.{B}", "")
@@ -52,7 +52,7 @@ def test_of_another_platform_or_without_the_old_release_set_every_model_counts_a
     assert len(world.invoked) == 2
 
 
-def test_at_most_as_many_as_the_setting_says_are_called_and_the_others_told(world: Any) -> None:
+def test_at_most_as_many_models_as_the_setting_are_invoked_and_the_others_listed(world: Any) -> None:
     models = {f"m{number:02}": A for number in range(30)}
     world.publish(models)
     _, _, data = world.create(models)
@@ -124,7 +124,7 @@ def test_while_one_loads_the_others_are_called(world: Any) -> None:
     assert world.invoked == [f"bert.{A}", f"resnet.{A}", f"bert.{A}", f"bert.{A}"]
 
 
-def test_after_50_minutes_it_fails_and_says_what_did_not_answer(world: Any) -> None:
+def test_after_50_minutes_it_fails_and_names_what_did_not_respond(world: Any) -> None:
     world.publish({"bert": A, "resnet": A})
     world.aws.seconds = 60
     world.aws.script[f"bert.{A}.tar.gz"] = [LOADING]
@@ -144,7 +144,7 @@ def test_an_endpoint_that_never_settles_fails_after_50_minutes(world: Any) -> No
     assert (status, "did not settle within 50 minutes" in reason) == ("FAILED", True)
 
 
-def test_a_wrong_answer_fails_with_model_output_index_expected_and_found(world: Any) -> None:
+def test_a_wrong_response_fails_with_model_output_index_expected_and_found(world: Any) -> None:
     world.publish({"bert": A, "resnet": A})
     world.aws.script[f"bert.{A}.tar.gz"] = [worlds.right([1.0, 2.5])]
     status, reason, _ = world.create({"bert": A, "resnet": A})
@@ -257,7 +257,7 @@ def test_a_request_that_lies_ready_is_sent_as_it_is(world: Any) -> None:
     assert sent["ContentType"].endswith(";json-header-size=13")
 
 
-def test_a_picture_without_a_ready_request_is_told_and_does_not_fail(world: Any) -> None:
+def test_a_picture_without_a_ready_request_is_reported_and_does_not_fail(world: Any) -> None:
     world.publish({"bert": A}, body=None, content="cG5n", adapter="image")
     status, _, data = world.create({"bert": A})
     assert (status, world.invoked) == ("SUCCESS", [])
@@ -271,7 +271,7 @@ def test_a_missing_manifest_fails_and_names_its_key(world: Any, code: str) -> No
     assert (status, f"s3://archives/{worlds.PREFIX}bert.{A}.json is missing" in reason) == ("FAILED", True)
 
 
-def test_a_delete_and_a_rollback_are_answered_at_once(world: Any) -> None:
+def test_a_delete_and_a_rollback_succeed_at_once(world: Any) -> None:
     new = world.properties({"bert": A})
     assert world.deliver(world.event("Delete", new))[0] == "SUCCESS"
     world.aws.stack_status = "UPDATE_ROLLBACK_IN_PROGRESS"
@@ -281,7 +281,7 @@ def test_a_delete_and_a_rollback_are_answered_at_once(world: Any) -> None:
     assert set(world.aws.operations) == {"DescribeStackEvents"}
 
 
-def test_a_handed_over_event_that_comes_twice_is_answered_alike(world: Any) -> None:
+def test_a_handed_over_event_that_comes_twice_gets_the_same_response(world: Any) -> None:
     world.publish({"bert": A})
     world.aws.seconds = 60
     world.aws.script[f"bert.{A}.tar.gz"] = [LOADING] * 15 + [worlds.right()]

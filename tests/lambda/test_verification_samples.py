@@ -53,7 +53,7 @@ def test_bytes_are_decoded(items: list[bytes]) -> None:
     assert samples.decode(*answered(y=array))["y"].values == items
 
 
-def test_an_answer_in_json_is_taken_too() -> None:
+def test_a_response_in_json_is_accepted_too() -> None:
     outputs = [
         {"name": "y", "datatype": "FP32", "shape": [2, 2], "data": [[1, 2], [3, 4]]},
         {"name": "t", "datatype": "BYTES", "shape": [1], "data": ["é"]},
@@ -75,7 +75,7 @@ def test_an_answer_in_json_is_taken_too() -> None:
         (b"\xff\xfe", BINARY_PREFIX + "2"),
     ],
 )
-def test_what_is_no_answer_is_said_to_be_none(content: bytes, content_type: str) -> None:
+def test_an_invalid_response_is_an_error(content: bytes, content_type: str) -> None:
     with pytest.raises(samples.VerificationError, match="no inference response"):
         samples.decode(content, content_type)
 
@@ -93,7 +93,7 @@ def test_what_is_within_the_tolerance_is_right(datatype: str, expected: Any, fou
 
 
 @cases("datatype, expected, found, said")
-def test_what_differs_is_told_with_its_place(datatype: str, expected: Any, found: Any, said: str) -> None:
+def test_a_difference_is_reported_with_its_place(datatype: str, expected: Any, found: Any, said: str) -> None:
     with pytest.raises(samples.VerificationError, match=said):
         compared(expected, found, datatype=datatype)
 
@@ -112,7 +112,7 @@ def test_texts_are_compared_as_bytes_and_shown() -> None:
         samples.compare(told, wrong, tolerance=0.0)
 
 
-def test_another_type_and_a_missing_output_are_told() -> None:
+def test_another_type_and_a_missing_output_are_reported() -> None:
     told = [{"name": "y", "datatype": "FP32", "shape": [1], "data": [1.0]}]
     with pytest.raises(samples.VerificationError, match="datatype FP32 expected, INT32 found"):
         samples.compare(told, samples.decode(*answered(y=np.zeros(1, np.int32))), tolerance=1.0)

@@ -37,7 +37,7 @@ def found(folder: Path, rule: str, target: ServingTarget | None = None) -> list[
         ("KIND_CPU", "GPU", "write KIND_GPU"),
     ],
 )
-def test_an_enumeration_s_value_by_another_name_is_told_with_the_right_one(
+def test_an_enumeration_s_value_by_another_name_is_reported_with_the_right_one(
     tmp_path: Path, value: str, written: str, advice: str
 ) -> None:
     config = f"{PYTHON}instance_group [ {{ kind: KIND_CPU }} ]\n".replace(value, written, 1)
@@ -60,7 +60,9 @@ def test_an_enumeration_s_value_by_another_name_is_told_with_the_right_one(
         ('backend: "pythn"', "backend-not-in-release", "Did you mean python?"),
     ],
 )
-def test_a_backend_by_another_name_is_told_with_the_right_pair(tmp_path: Path, line: str, rule: str, says: str) -> None:
+def test_a_backend_by_another_name_is_reported_with_the_right_pair(
+    tmp_path: Path, line: str, rule: str, says: str
+) -> None:
     write(tmp_path, {"net/config.pbtxt": f"{line}\n{TENSORS}", "net/1/model.py": MODEL})
     [finding] = found(tmp_path, rule, ServingTarget.of_names(release="24.09", instance_type=None))
     assert says in f"{finding.allowed}; {finding.advice}"
@@ -74,7 +76,7 @@ def test_a_backend_that_the_release_lacks_is_not_called_another_name(tmp_path: P
     assert "write backend" not in finding.advice
 
 
-def test_a_key_that_stands_twice_in_an_output_map_is_named(tmp_path: Path) -> None:
+def test_a_repeated_key_of_an_output_map_is_named(tmp_path: Path) -> None:
     """Protobuf takes the last: the tensor of the first is given by nothing."""
     two = TENSORS.replace(" } ]\noutput", " } ]\noutput").replace(
         "output [ ", 'output [ { name: "z" data_type: TYPE_FP32 dims: [ 4 ] }, '

@@ -310,7 +310,9 @@ def test_of_a_large_environment_the_end_is_read_alone(tmp_path: Path, monkeypatc
     ],
     ids=named,
 )
-def test_a_file_beside_the_model_is_what_its_name_claims(tmp_path: Path, name: str, content: bytes, found: str) -> None:
+def test_a_file_in_the_model_folder_is_what_its_name_claims(
+    tmp_path: Path, name: str, content: bytes, found: str
+) -> None:
     root = _folder(tmp_path, 'backend: "python"', {"1/model.py": PYTHON.encode(), name: content})
     findings = [each for each in lint_folder(root) if each.file.name != "config.pbtxt"]
     assert [(each.rule, found in each.found) for each in findings] == ([("other-file-content", True)] if found else [])

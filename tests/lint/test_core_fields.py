@@ -108,7 +108,7 @@ def test_a_source_that_a_program_may_complete_is_no_finding(tmp_path: Path) -> N
 
 
 @cases("control, lacks")
-def test_a_metric_lacks_what_the_core_asks_for(tmp_path: Path, control: str, lacks: list[str]) -> None:
+def test_a_metric_lacks_what_the_core_requires(tmp_path: Path, control: str, lacks: list[str]) -> None:
     folder = _double(tmp_path, f"model_metrics {{ metric_control {{ {control} }} }}")
     found = [finding.found for finding in lint_folder(folder) if finding.rule == "model-metrics"]
     assert sorted(found) == [f"metric_control without {name}" for name in lacks]

@@ -43,7 +43,7 @@ class TritonPythonModel:
 {EXECUTE}"""
 
 
-def test_modules_beside_the_program_are_followed_and_their_unused_functions_are_not(tmp_path: Path) -> None:
+def test_modules_in_the_program_s_folder_are_followed_and_their_unused_functions_are_not(tmp_path: Path) -> None:
     found = _found(
         tmp_path,
         {

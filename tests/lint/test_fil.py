@@ -68,7 +68,7 @@ def test_a_configuration_is_judged_as_the_releases_backend_does(  # noqa: PLR091
 
 
 @cases("inputs, outputs, wanted")
-def test_tensors_have_the_names_and_types_that_the_backend_asks_for(
+def test_tensors_have_the_names_and_types_that_the_backend_requires(
     tmp_path: Path, inputs: str, outputs: str, wanted: list[str]
 ) -> None:
     config = f"{inputs}\n{outputs}\n{_parameters({'model_type': 'lightgbm', 'output_class': 'false'})}"
@@ -88,7 +88,7 @@ def test_a_file_is_one_that_the_releases_treelite_reads(  # noqa: PLR0917  (a ro
     assert _begin(found, [wanted] if wanted else []), found
 
 
-def test_fields_that_treelite_does_not_know_may_be_passed_over(tmp_path: Path) -> None:
+def test_fields_that_treelite_lacks_may_be_ignored(tmp_path: Path) -> None:
     given = {"model_type": "xgboost_json", "output_class": "false", "xgboost_allow_unknown_field": "true"}
     files = {"xgboost.json": (FIXTURES / "forest.json").read_bytes()}
     assert _found(tmp_path, _tensors(4, 1) + _parameters(given), files, "23.10") == []
@@ -143,7 +143,7 @@ def test_a_file_states_its_features_classes_and_objective(fixture: str) -> None:
     assert read_forest(FIXTURES / fixture) == FOREST[fixture]
 
 
-def test_a_snapshot_holds_its_model_beside_its_settings(tmp_path: Path) -> None:
+def test_a_snapshot_holds_its_model_next_to_its_settings(tmp_path: Path) -> None:
     model = json.loads((FIXTURES / "forest.json").read_text())
     (tmp_path / "snapshot.json").write_text(json.dumps({"Config": {"learner": {"x": "1"}}, "Model": model}))
     assert read_forest(tmp_path / "snapshot.json") == FOREST["forest.json"]
@@ -195,7 +195,7 @@ def _written(path: Path, content: bytes) -> Path:
     return path
 
 
-def test_of_a_file_with_more_brackets_than_are_read_nothing_is_said(
+def test_a_file_with_more_brackets_than_are_read_has_no_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tritonstack.model_files.outline.MOST_TOKENS", 50)

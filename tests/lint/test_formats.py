@@ -94,7 +94,7 @@ def test_operators_and_arguments_that_the_oldest_pytorch_lacks_are_named(
 
 
 @pytest.mark.parametrize(("release", "is_named"), [("22.12", True), ("23.03", False), ("24.09", False)])
-def test_an_operator_with_a_known_first_version_is_held_against_the_releases_pytorch(
+def test_an_operator_with_a_listed_first_version_is_compared_with_the_releases_pytorch(
     tmp_path: Path, release: str, is_named: bool
 ) -> None:
     folder = _model(tmp_path, "pytorch")

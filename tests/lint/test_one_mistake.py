@@ -53,7 +53,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["m", "all"])
-def test_a_value_of_another_type_is_one_finding_which_says_what_to_write(name: str, way: str, tmp_path: Path) -> None:
+def test_a_value_of_another_type_is_one_finding_with_what_to_write(name: str, way: str, tmp_path: Path) -> None:
     texts, (pattern, instead) = {"m": MODEL, "all": ENSEMBLE}, WAYS[way]
     places = [place for place in re.finditer(pattern, texts[name]) if place[0] not in FRONT_END]
     assert places or name == "all"
@@ -66,7 +66,7 @@ def test_a_value_of_another_type_is_one_finding_which_says_what_to_write(name: s
         assert found[0].advice.startswith("write "), found[0]
 
 
-def test_a_value_that_stands_for_nothing_is_not_reported_as_absent_too(tmp_path: Path) -> None:
+def test_an_empty_value_is_not_reported_as_absent_too(tmp_path: Path) -> None:
     changed = MODEL[: MODEL.index("model_warmup")].replace("dims: [ 4 ]", 'dims: [ "four" ]')
     write(tmp_path, {"m/config.pbtxt": changed, "m/1/model.py": PROGRAM})
     assert [each.rule for each in lint_folder(tmp_path)] == ["config", "config"]

@@ -74,7 +74,9 @@ def test_initialisers_are_no_inputs_and_their_values_are_not_read(tmp_path_facto
     assert peak < 1_000_000
 
 
-def test_what_is_no_tensor_and_a_shape_that_is_not_said_are_left_open(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_non_tensors_and_shapes_that_the_graph_does_not_state_are_left_open(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     sequence = part(11, part(1, b"s") + part(2, part(4, b"")))
     shapeless = part(12, part(1, b"y") + part(2, part(1, number(1, 1))))
     found = read_graph(_file(tmp_path_factory, part(7, sequence + shapeless)))

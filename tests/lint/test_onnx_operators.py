@@ -71,7 +71,7 @@ def _refused(folder: Path, graph: dict[str, Any], config: str = 'backend: "onnxr
     return {each.rule for each in lint_folder(folder) if each.level == "error"}
 
 
-def test_a_library_of_operators_answers_for_them(tmp_path: Path) -> None:
+def test_operators_of_a_declared_library_are_accepted(tmp_path: Path) -> None:
     config = 'backend: "onnxruntime"\nmodel_operations { op_library_filename: "libshorten.so" }\n'
     assert _refused(tmp_path, GRAPHS["extensions"][0], config) == set()
 

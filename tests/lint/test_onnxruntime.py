@@ -100,7 +100,7 @@ def test_what_an_accelerator_takes_depends_on_the_release(
 OPTIONS = {"graph_optimization": "extended", "enable_mem_arena": True, "cudnn_conv_algo_search": "heuristic"}
 
 
-def test_a_configuration_that_differs_from_the_recipe_is_told_the_fragment_to_write(tmp_path: Path) -> None:
+def test_a_configuration_that_differs_from_the_recipe_is_reported_with_the_fragment_to_write(tmp_path: Path) -> None:
     config = _parameter("enable_mem_arena", "0") + _parameter("gpu_mem_limit", "1")
     (finding,) = _found(tmp_path, config, options=OPTIONS)
     assert (finding.rule, finding.level) == ("onnxruntime-recipe", "error")

@@ -80,7 +80,7 @@ def test_a_call_that_a_warm_up_may_not_reach_or_that_finds_its_model_passes(tmp_
     assert _found(tmp_path, body) == []
 
 
-def test_a_server_that_starts_answers_no_program_whatever_it_has_loaded(tmp_path: Path) -> None:
+def test_a_starting_server_responds_to_no_program_whatever_it_has_loaded(tmp_path: Path) -> None:
     body = f"{LOADS}{EXECUTE}    return [{CALL} for request in requests]\n"
     assert len(_found(tmp_path, body, multi_model=False)) == 1
     assert _found(tmp_path, body, multi_model=False, config=CONFIG) == []

@@ -112,7 +112,7 @@ def test_the_contents_name_own_and_used_models_and_which_are_ensembles(folder: P
     )
 
 
-def test_a_model_without_a_folder_names_the_environment_s_field_beside_wrong_recipes(folder: Path) -> None:
+def test_a_model_without_a_folder_names_the_environment_s_field_along_with_wrong_recipes(folder: Path) -> None:
     with (folder.parent / "user/recipe.yaml").open("a") as recipe:
         recipe.write("speed: 3\n")
     environment = make_environment(make_endpoint("one", ("double",)), make_endpoint("two", ("user", "doubel")))

@@ -117,7 +117,7 @@ def test_no_reader_takes_what_lies_outside_or_is_no_file(
 
 @pytest.mark.parametrize("name", ["double/1/model.py", "double/config.pbtxt", "double/1/notes.txt"])
 @pytest.mark.parametrize("maker", MAKERS)
-def test_a_repository_of_somebody_else_is_not_added_with_files_of_the_user(
+def test_a_repository_of_another_is_not_added_with_files_of_the_user(
     places: Places, name: str, maker: Callable[[Path, Path], None], tmp_path: Path
 ) -> None:
     given = tmp_path / "given"

@@ -37,7 +37,7 @@ def test_calls_are_found_under_whatever_name_the_module_was_imported(
     assert calls_of([tmp_path / "model.py"]) & {INFERS, LOADS} == calls
 
 
-def test_calls_inside_a_function_of_a_name_are_told_apart(tmp_path: Path) -> None:
+def test_calls_inside_a_function_are_distinguished_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(HEAD + "def initialize():\n    pb.load_model('a')\n")
     assert LOADS in calls_of([tmp_path / "model.py"], inside="initialize")
     assert LOADS not in calls_of([tmp_path / "model.py"], inside="execute")

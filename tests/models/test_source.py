@@ -52,7 +52,7 @@ def add(folder: Path, text: str) -> None:
         recipe.write(text)
 
 
-def test_a_folder_stands_for_its_overlays_and_for_nothing_else(folder: Path) -> None:
+def test_a_folder_selects_its_overlays_and_nothing_else(folder: Path) -> None:
     names = [source.name for source in sources_of("double", folder.parent)]
     assert names == ["double-plain", "double-batched", "double-small", "double-other"]
     (one,) = sources_of("double-batched", folder.parent)

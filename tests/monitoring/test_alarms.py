@@ -43,7 +43,7 @@ def test_an_endpoint_has_the_alarms_of_its_mode(endpoint: str, more: set[str]) -
     assert anchors(ENDPOINTS[endpoint]) == ALWAYS | more
 
 
-def test_an_idle_endpoint_and_its_cost_are_alarms_only_where_settings_say_so() -> None:
+def test_an_idle_endpoint_and_its_cost_are_alarms_only_where_settings_ask_for_it() -> None:
     assert anchors(DIGITS, EVERYTHING) - anchors(DIGITS) == {"no-traffic", "cost-over-budget"}
 
 
@@ -77,7 +77,7 @@ def test_the_defaults_that_the_runbooks_state_are_those_of_the_settings() -> Non
     assert (default.cache_hit_percent, default.loading_wait_ms) == (50, 1000)  # "half", "a second"
 
 
-def test_an_alarm_says_where_what_and_what_to_do() -> None:
+def test_an_alarm_states_where_what_and_what_to_do() -> None:
     text = one(DIGITS, "server-errors", server_error_percent=2.5, server_errors=7).description(
         runbooks="https://x/y.md"
     )

@@ -92,7 +92,7 @@ def test_gpus_and_vcpus_are_shown_each_not_their_sum(instance_type: str, graph: 
     assert found.maximum == 100
 
 
-def test_several_gpus_are_said_to_be_an_average() -> None:
+def test_several_gpus_are_labelled_as_an_average() -> None:
     assert ("4 GPUs" in notes(SINGLE), "GPUs" in notes(DIGITS)) == (True, False)
 
 
@@ -125,7 +125,7 @@ def test_no_line_is_a_constant_whatever_is_measured(endpoint: dict[str, Any]) ->
         assert len(values) == 3, line.label
 
 
-def test_two_instances_at_sixty_calls_a_minute_each_cost_what_the_arithmetic_says() -> None:
+def test_two_instances_at_sixty_requests_a_minute_each_cost_the_computed_amount() -> None:
     found = graphs(DIGITS, prices={"ml.g4dn.xlarge": 0.9})
     minute = {"invocations": 120.0, "share": 60.0}
     assert evaluated(found["instances"].series[0], **minute) == 2
@@ -135,7 +135,7 @@ def test_two_instances_at_sixty_calls_a_minute_each_cost_what_the_arithmetic_say
     assert evaluated(found["traffic"].series[0], **minute) == 2
 
 
-def test_an_unknown_price_shows_no_cost_and_says_so() -> None:
+def test_an_unknown_price_shows_no_cost_and_the_reason() -> None:
     unknown, costs = ENDPOINTS["no price"], {"cost_per_hour", "cost_per_million"}
     assert not costs & set(graphs(unknown))
     assert "No cost: " in notes(unknown)
@@ -207,7 +207,7 @@ def test_limits_are_lines_of_the_widget() -> None:
         ({"statistic": "p99"}, "statistics"),
     ],
 )
-def test_a_metric_that_nobody_documents_is_found(changes: dict[str, Any], message: str) -> None:
+def test_an_undocumented_metric_is_found(changes: dict[str, Any], message: str) -> None:
     known: dict[str, Any] = {
         "namespace": "AWS/SageMaker",
         "name": "Invocations",

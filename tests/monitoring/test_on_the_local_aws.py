@@ -43,7 +43,7 @@ def test_every_line_has_data_but_those_of_gpus_that_are_not_there(samples: Sampl
     assert empty == {("digits", graph) for graph in GPU_GRAPHS}
 
 
-def test_expressions_come_out_as_the_arithmetic_says(samples: Samples) -> None:
+def test_expressions_have_the_computed_values(samples: Samples) -> None:
     count = last(samples, "digits", "instances", "instances")
     assert count == pytest.approx(2)
     assert last(samples, "digits", "cost_per_hour", "cost") == pytest.approx(2 * 0.7364)

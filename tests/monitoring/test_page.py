@@ -92,7 +92,7 @@ def test_a_graph_with_data_is_drawn_with_its_figures() -> None:
 
 
 @cases("key, local, words")
-def test_a_graph_without_data_says_why(key: str, local: bool, words: str) -> None:
+def test_a_graph_without_data_shows_the_reason(key: str, local: bool, words: str) -> None:
     found = figure(drawn(local=local), key)
     assert 'data-points="0"' in found
     assert words in found

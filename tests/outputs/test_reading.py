@@ -49,7 +49,7 @@ def test_nothing_is_read_but_outputs_and_the_records_of_what_serves() -> None:
     assert systems.parameter_reads == ["/tritonstack/dev/_outputs", "/tritonstack/dev/digits"]
 
 
-def test_nothing_deployed_is_one_problem_that_says_how_to_deploy() -> None:
+def test_nothing_deployed_is_one_problem_with_the_command_to_deploy() -> None:
     message = refused({})
     assert message.count("found:") == 1
     assert "/tritonstack/dev/_outputs/" in message
@@ -132,7 +132,7 @@ def test_a_record_that_holds_no_digest_is_refused() -> None:
     assert "'latest'" in message
 
 
-def test_an_endpoint_that_left_the_file_is_told_while_its_stack_is_there() -> None:
+def test_an_endpoint_removed_from_the_file_is_reported_while_its_stack_exists() -> None:
     assert set(document({**smallest(), f"{PATH}serving-old": serving("old")}).endpoints) == {"digits", "old"}
 
 
@@ -145,7 +145,7 @@ def document(parameters: dict[str, Any]) -> OutputsDocument:
     return read_outputs(account_with(parameters), settings())
 
 
-def test_everything_that_the_stacks_tell_is_in_the_document() -> None:
+def test_everything_in_the_stacks_parameters_is_in_the_document() -> None:
     made = document(whole()).model_dump()
     digits = made["endpoints"]["digits"]
     record = digits["releases"]["double"]
@@ -197,7 +197,7 @@ def test_what_is_not_there_is_null_with_a_reason_and_never_left_out(
 
 
 @pytest.mark.parametrize("kind", ["artifacts", "network", "builds", "serving", "observability"])
-def test_the_schema_of_parameters_takes_what_a_stack_tells_and_misses_what_it_does_not(kind: str) -> None:
+def test_the_schema_of_parameters_accepts_a_stacks_value_and_reports_missing_fields(kind: str) -> None:
     validator = jsonschema.Draft202012Validator(PARAMETER_SCHEMA)
     value = serving("digits") if kind == "serving" else outputs_document(kind)
     validator.validate({**value, "colour": "of a later minor version"})
@@ -205,7 +205,7 @@ def test_the_schema_of_parameters_takes_what_a_stack_tells_and_misses_what_it_do
         assert not validator.is_valid({name: each for name, each in value.items() if name != field}), field
 
 
-def test_the_table_says_why_something_is_missing() -> None:
+def test_the_table_shows_why_something_is_missing() -> None:
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(table(document({**smallest(), f"{PATH}serving-other": serving("other")})))
     printed = console.export_text()

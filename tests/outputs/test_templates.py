@@ -57,7 +57,7 @@ def test_each_stack_has_one_parameter_of_the_contract_and_no_export(whole: dict[
 
 
 @pytest.mark.parametrize("kind", sorted(COMMITTED["parameters"]))
-def test_a_stack_tells_the_fields_of_the_contract_and_no_others(whole: dict[str, dict[str, Any]], kind: str) -> None:
+def test_a_stack_writes_the_fields_of_the_contract_and_no_others(whole: dict[str, dict[str, Any]], kind: str) -> None:
     contract = COMMITTED["parameters"][kind]
     for name, template in whole.items():
         read = outputs_of(template)
@@ -79,7 +79,9 @@ def test_the_cloudformation_outputs_keep_their_names(whole: dict[str, dict[str, 
     assert set(outputs) == set(COMMITTED["stack_outputs"][kind])
 
 
-def test_what_is_told_after_the_endpoint_is_told_once_it_serves(whole: dict[str, dict[str, Any]]) -> None:
+def test_the_endpoint_arn_refers_to_the_endpoint_so_it_is_written_once_it_serves(
+    whole: dict[str, dict[str, Any]],
+) -> None:
     serving = of_kind(whole, "serving")
     endpoint = next(iter(of_type(serving, "AWS::SageMaker::Endpoint")))
     assert outputs_of(serving)["endpoint_arn"] == f"${{{endpoint}}}"
@@ -116,7 +118,7 @@ def many_endpoints(count: int) -> EnvironmentStage:
     return stage(environment(*endpoints, alarms=ALARMS, dashboard=False))
 
 
-def test_more_alarms_than_a_parameter_holds_are_null_and_the_rest_is_told() -> None:
+def test_more_alarms_than_a_parameter_holds_are_null_and_the_rest_is_written() -> None:
     made = many_endpoints(12).observability
     assert made is not None
     template = template_of(made)
@@ -126,7 +128,7 @@ def test_more_alarms_than_a_parameter_holds_are_null_and_the_rest_is_told() -> N
     assert len(REFERENCE.sub(lambda _: LONGEST_ARN, flat(parameter(template)["Value"]))) <= PARAMETER_BYTES
 
 
-def test_an_environment_without_alarms_and_dashboard_tells_null() -> None:
+def test_an_environment_without_alarms_and_dashboard_writes_null() -> None:
     made = stage(environment({**DIGITS, "scaling": SCALING}, SINGLE, dashboard=True)).observability
     assert made is not None
     read = outputs_of(template_of(made))

@@ -155,7 +155,7 @@ def services_of(action: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_an_action_stands_with_arns_of_its_own_service(places: dict[str, Place], name: str) -> None:
+def test_an_action_has_only_arns_of_its_own_service(places: dict[str, Place], name: str) -> None:
     place, read, wrong = places[name], 0, []
     for stack, template in place.templates.items():
         for statement in statements(template["Resources"]):

@@ -50,7 +50,7 @@ def test_policies(
 
 
 @cases("principal, named, others, kind, allowed")
-def test_whom_a_resource_s_policy_names_says_what_limits_it(
+def test_the_principal_of_a_resource_s_policy_decides_what_limits_it(
     principal: str, named: Any, others: dict[str, Any], kind: PolicyKind, allowed: bool
 ) -> None:
     """Of "How AWS enforcement code logic evaluates requests", with implicit denies of the other policies."""

@@ -86,7 +86,7 @@ def may_assume(role: Role, principal: str, *, account: str | None = ACCOUNT) -> 
 
 
 @pytest.mark.parametrize("name", sorted(MAY))
-def test_a_role_is_assumed_by_its_service_for_this_account_and_by_nobody_else(world: World, name: str) -> None:
+def test_a_role_is_assumed_by_its_service_for_this_account_alone(world: World, name: str) -> None:
     role = world.roles[name]
     service = SERVICES.get(role.name, "lambda.amazonaws.com")
     everyone = {*SERVICES.values(), "lambda.amazonaws.com", "ec2.amazonaws.com", "ecs-tasks.amazonaws.com"}
@@ -158,7 +158,7 @@ def test_the_key_encrypts_the_logs_of_this_environment_alone(world: World, group
     ("alarm", "account", "let_in"),
     [("local-e0-errors", ACCOUNT, True), ("prod-e0", ACCOUNT, False), ("local-e0", "999999999999", False)],
 )
-def test_the_key_lets_cloudwatch_tell_of_this_environments_alarms(
+def test_the_key_lets_cloudwatch_publish_this_environments_alarms(
     world: World, alarm: str, account: str, let_in: bool
 ) -> None:
     context = {"aws:SourceArn": arn("cloudwatch", f"alarm:{alarm}"), "aws:SourceAccount": account}

@@ -32,7 +32,7 @@ def bootstrap(version: str) -> dict[str, Response]:
     return {"ssm.GetParameter": {"Parameter": {"Name": "n", "Value": version}}, "s3.HeadBucket": {}}
 
 
-def test_the_installed_cdk_asks_for_this_version_and_qualifier() -> None:
+def test_the_installed_cdk_requires_this_version_and_qualifier() -> None:
     (archive,) = (Path(aws_cdk.__file__).parent / "_jsii").glob("aws-cdk-lib@*.jsii.tgz")
     with tarfile.open(archive) as package:
         member = package.extractfile("package/core/lib/stack-synthesizers/default-synthesizer.js")
@@ -108,7 +108,7 @@ FOUND = {"images": [{"imageId": {"imageTag": "24.09-py3", "imageDigest": DIGEST}
 MISSING = {"images": [], "failures": [{"imageId": {"imageTag": "24.09-py3"}, "failureCode": "ImageNotFound"}]}
 
 
-def test_an_image_is_asked_for_by_tag_at_the_account_that_keeps_it(tmp_path: Path) -> None:
+def test_an_image_is_looked_up_by_tag_in_the_account_that_keeps_it(tmp_path: Path) -> None:
     session = FakeAws(responses={"ecr.BatchGetImage": FOUND})
     what = served(tmp_path, {}, {})  # two endpoints, one image
     (result,) = check_image(Subject(served=what, calls=ReadOnlyCalls(session), project=tmp_path, local=False))
@@ -129,12 +129,14 @@ def test_an_image_that_is_not_there_fails(tmp_path: Path, answer: Any) -> None:
 @pytest.mark.parametrize(
     ("error", "permission"), [(AwsError("AccessDeniedException"), "ecr:BatchGetImage"), (SILENCE, None)]
 )
-def test_a_registry_that_does_not_say_is_unknown(tmp_path: Path, error: Exception, permission: str | None) -> None:
+def test_a_registry_without_a_clear_response_is_unknown(
+    tmp_path: Path, error: Exception, permission: str | None
+) -> None:
     (result,) = results_of(check_image, served(tmp_path), {"ecr.BatchGetImage": error}).values()
     assert (result.outcome, result.permission) == ("unknown", permission)
 
 
-def test_an_image_of_another_region_is_asked_for_there(tmp_path: Path) -> None:
+def test_an_image_of_another_region_is_looked_up_there(tmp_path: Path) -> None:
     own = f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/triton@{DIGEST}"
     session = FakeAws(responses={"ecr.BatchGetImage": FOUND})
     what = served(tmp_path, builds={"image": own, "on_deploy": True})
@@ -215,7 +217,7 @@ def test_services_that_do_not_use_the_key_need_no_statement(tmp_path: Path) -> N
     "metadata",
     [{"KeyState": "PendingDeletion"}, {"KeyState": "Disabled"}, {"KeyUsage": "SIGN_VERIFY"}, {"KeySpec": "RSA_2048"}],
 )
-def test_a_key_that_cannot_encrypt_fails_and_nothing_else_is_asked(tmp_path: Path, metadata: dict[str, str]) -> None:
+def test_a_key_that_cannot_encrypt_fails_without_further_requests(tmp_path: Path, metadata: dict[str, str]) -> None:
     assert look(tmp_path, key(ROOT, **metadata)) == {"state": "fails"}
 
 

@@ -89,7 +89,7 @@ def read_parameter(url: str) -> dict[str, Any]:
 THROTTLED = (400, {"__type": "ThrottlingException", "message": "Rate exceeded"})
 
 
-def test_a_throttled_call_is_tried_again_and_one_that_stays_throttled_is_not_known() -> None:
+def test_a_throttled_request_is_tried_again_and_one_that_stays_throttled_is_unknown() -> None:
     with server_with(THROTTLED, (200, {"Parameter": {"Value": "v"}})) as (url, asked):
         assert read_parameter(url)["Parameter"]["Value"] == "v"
     assert len(asked) == 2
@@ -98,14 +98,14 @@ def test_a_throttled_call_is_tried_again_and_one_that_stays_throttled_is_not_kno
     assert len(asked) == 2
 
 
-def test_a_service_that_never_answers_is_not_known() -> None:
+def test_a_service_that_never_responds_is_unknown() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         with pytest.raises(NotKnownError, match="did not respond") as error:
             read_parameter(f"http://127.0.0.1:{silent.getsockname()[1]}")
         assert error.value.permission is None
 
 
-def test_a_denial_tells_the_permission() -> None:
+def test_a_denial_names_the_permission() -> None:
     with server_with((400, {"__type": "AccessDeniedException", "message": "no"})) as (url, _):
         with pytest.raises(NotKnownError) as error:
             read_parameter(url)
@@ -154,7 +154,7 @@ def test_any_other_call_is_refused_before_it_leaves_this_machine(
     assert session.calls == []
 
 
-def test_clients_are_made_in_one_place_and_by_nobody_else() -> None:
+def test_clients_are_made_in_one_place_alone() -> None:
     """Otherwise a call could pass the guard by."""
     makers = []
     for file in (*sorted(PACKAGE.rglob("*.py")), PACKAGE.parent / "aws" / "read_only.py"):
@@ -171,7 +171,7 @@ def test_clients_are_made_in_one_place_and_by_nobody_else() -> None:
     assert makers == ["read_only.py"]
 
 
-def test_synthesis_never_asks() -> None:
+def test_synthesis_sends_no_request() -> None:
     root = PACKAGE.parents[1]
     for file in (root / "app.py", *(root / "stacks").rglob("*.py"), *(root / "constructs_lib").rglob("*.py")):
         text = file.read_text(encoding="utf-8")

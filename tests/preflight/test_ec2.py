@@ -167,7 +167,7 @@ def test_a_group_that_was_made_in_an_imported_vpc_goes_once_groups_are_named(
     assert result.outcome == outcome
 
 
-def test_without_a_network_nothing_is_asked_and_without_its_stack_nothing_goes(tmp_path: Path) -> None:
+def test_without_a_network_no_request_is_sent_and_without_its_stack_nothing_is_removed(tmp_path: Path) -> None:
     assert results_of(check_left_network, served(tmp_path), {}) == {}
     what = served(tmp_path, network={"imported": IMPORTED_NETWORK})
     none = AwsError("ValidationError", "Stack with id x does not exist")

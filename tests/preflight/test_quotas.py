@@ -89,7 +89,7 @@ def test_all_types_together_have_a_quota_too(tmp_path: Path) -> None:
     assert found["ml.g5.xlarge"].outcome == "fails", "a type without a quota is not offered in the region"
 
 
-def test_a_schedule_may_ask_for_more_than_the_maximum_of_now(tmp_path: Path) -> None:
+def test_a_schedule_may_raise_the_maximum_above_the_current_one(tmp_path: Path) -> None:
     evening = {"name": "evening", "when": "cron(0 18 * * ? *)", "minimum": 2, "maximum": 9}
     scaling = {"minimum": 1, "maximum": 3, "gpu_utilization": 70, "schedules": [evening]}
     found = results_of(check_endpoint_quota, served(tmp_path, {"scaling": scaling}), account(of_type=17))
@@ -120,7 +120,7 @@ def test_a_default_counts_where_the_accounts_value_is_not_listed(tmp_path: Path)
         ("sagemaker.DescribeEndpoint", AwsError("InternalFailure"), None, "failed"),
     ],
 )
-def test_what_aws_does_not_say_is_unknown_and_never_a_pass(
+def test_what_aws_does_not_return_is_unknown_and_never_a_pass(
     tmp_path: Path, operation: str, error: Exception, permission: str | None, words: str
 ) -> None:
     responses = {**account(of_type=99, running={"theirs": (T4, 1)}), operation: error}

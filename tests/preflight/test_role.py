@@ -103,7 +103,7 @@ def test_what_is_simulated_is_a_sample_of_each_resource_under_the_statements_con
     assert logs == [f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/sagemaker/Endpoints/test-e0:log-stream:preflight"]
 
 
-def test_the_local_aws_simulates_nothing_and_the_result_says_so(tmp_path: Path) -> None:
+def test_the_local_aws_simulates_nothing_and_the_result_reports_it(tmp_path: Path) -> None:
     subject = replace(subject_of(served(tmp_path, OWN), role()), local=True)
     found = {each.subject: each.outcome for each in check_role(subject)}
     assert found == {TRUSTED: "passes", ALLOWED: "unknown"}

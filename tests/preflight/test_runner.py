@@ -51,14 +51,14 @@ def test_results_come_in_the_order_of_the_checks_after_the_account(tmp_path: Pat
     assert said[1] == "1 of 2 checks; waiting for slow"
 
 
-def test_another_account_fails_and_nothing_else_is_asked_there(tmp_path: Path) -> None:
+def test_another_account_fails_without_further_requests_there(tmp_path: Path) -> None:
     subject = subject_of(served(tmp_path), caller("999999999999"))
     results = run_checks(subject, checks=(check_of("quick", "passes"),))
     assert [(result.check, result.outcome) for result in results] == [("account", "fails"), ("quick", "unknown")]
 
 
 @pytest.mark.parametrize("error", [DENIED, SILENCE])
-def test_an_account_that_does_not_say_who_it_is_is_unknown(tmp_path: Path, error: Exception) -> None:
+def test_an_account_that_does_not_return_its_id_is_unknown(tmp_path: Path, error: Exception) -> None:
     subject = subject_of(served(tmp_path), {"sts.GetCallerIdentity": error})
     results = run_checks(subject, checks=(check_of("quick", "passes"),))
     assert [result.outcome for result in results] == ["unknown", "passes"]

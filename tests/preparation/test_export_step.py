@@ -103,7 +103,7 @@ def test_a_graph_that_stays_as_it_is_is_an_error(tmp_path: Path) -> None:
         graph_for_engine(engine(), exported=graph, work=tmp_path, report=lambda _line: None)
 
 
-def test_without_a_wish_the_exported_graph_is_taken(tmp_path: Path) -> None:
+def test_without_a_graph_precision_the_exported_graph_is_used(tmp_path: Path) -> None:
     graph = tmp_path / "model.onnx"
     plain = engine(graph_precision=None)
     assert graph_for_engine(plain, exported=graph, work=tmp_path, report=lambda _line: None) == graph
@@ -200,7 +200,7 @@ def test_a_sample_outside_the_shapes_is_refused_with_its_field(shape: tuple[int,
     assert problem.found == f"the proof's input has shape {list(shape)}"
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     engine = _engine(x=((1, 2), (1, 2), (4, 2)))
     graph = _graph(x=("INT32", (None, 2)), free=("FP32", (None,)), fixed=("FP32", (3,)))
     with pytest.raises(InputError) as refused:

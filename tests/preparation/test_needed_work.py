@@ -87,7 +87,7 @@ def other(platform: Platform, endpoint: str = "other") -> Place:
     return Place(endpoint=endpoint, platform=platform)
 
 
-def test_what_lies_at_its_own_place_is_there_whatever_its_manifest_says(aws: FakeAws, source: ArchiveSource) -> None:
+def test_an_archive_at_its_own_place_exists_whatever_its_manifest_holds(aws: FakeAws, source: ArchiveSource) -> None:
     put(aws, Place(endpoint="here", platform=T4), dependency="none", target=None)
     del aws.artifacts[Place(endpoint="here", platform=T4).manifest(NAME)]
     assert kind(needed(aws, source, order("none"))) == "there"

@@ -66,7 +66,7 @@ def put_order(way: Way, *models: str) -> str:
 
 
 @pytest.mark.usefixtures("shell")
-def test_json_tells_every_archive_with_its_outcome_and_a_second_run_finds_them(way: Way) -> None:
+def test_json_holds_every_archive_with_its_outcome_and_a_second_run_finds_them(way: Way) -> None:
     way.make_builds()
     done = prepare("-e", way.name, "--json")
     assert done.exit_code == 0, done.output + str(done.exception)
@@ -80,7 +80,7 @@ def test_json_tells_every_archive_with_its_outcome_and_a_second_run_finds_them(w
 
 
 @pytest.mark.usefixtures("shell")
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(way: Way) -> None:
+def test_a_dry_run_prints_what_would_be_done_and_does_nothing(way: Way) -> None:
     way.run_here(way.order("double", endpoint="two"))
     there = way.keys()
     done = prepare("-e", way.name, "--dry-run")
@@ -96,7 +96,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(way: Way) -> None:
 
 
 @pytest.mark.usefixtures("shell")
-def test_a_recorded_digest_is_prepared_beside_the_sets_own(way: Way) -> None:
+def test_a_recorded_digest_is_prepared_as_well_as_the_sets_own(way: Way) -> None:
     old = way.archive("double")
     pack_inputs(way.source("double"), way.root / "kept.tar.gz")
     way.bucket.put(f"inputs/{old.digest}.tar.gz", (way.root / "kept.tar.gz").read_bytes())
@@ -158,7 +158,7 @@ def test_a_failure_is_in_the_json_and_in_the_last_line(way: Way) -> None:
 
 
 @pytest.mark.usefixtures("shell")
-def test_an_unknown_endpoint_is_refused_with_the_known_ones(way: Way) -> None:
+def test_an_unknown_endpoint_is_refused_with_those_that_exist(way: Way) -> None:
     error = prepare("-e", way.name, "two", "three").exception
     assert "no endpoint two" in str(error)
     assert "no endpoint three" in str(error)

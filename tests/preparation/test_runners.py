@@ -153,7 +153,7 @@ def test_the_output_comes_back_nothing_stays_staged_and_the_job_is_what_was_plan
     assert tags == [{"Key": "team", "Value": "platform"}]
 
 
-def test_what_the_step_says_of_its_failure_comes_before_what_the_service_says(remote: Remote) -> None:
+def test_the_step_s_reason_of_a_failure_comes_before_the_service_s(remote: Remote) -> None:
     with pytest.raises(EngineFailedError) as failed:
         remote.run(FAILED)
     assert failed.value.reason == "trtexec ends with status 1 (phase build of the engine step)"
@@ -162,7 +162,7 @@ def test_what_the_step_says_of_its_failure_comes_before_what_the_service_says(re
     assert remote.way.keys("staging/") == []
 
 
-def test_a_step_that_says_nothing_fails_with_the_services_reason_and_the_logs_last_lines(remote: Remote) -> None:
+def test_a_silent_step_fails_with_the_services_reason_and_the_logs_last_lines(remote: Remote) -> None:
     with pytest.raises(EngineFailedError) as failed:
         remote.run(SILENT)
     assert ("ended as FAILED in BUILD" if remote.kind == "codebuild" else "ended as Failed") in failed.value.reason
@@ -181,7 +181,7 @@ def test_a_job_that_is_given_up_is_stopped_and_its_staging_removed(remote: Remot
     assert remote.way.keys("staging/") == []
 
 
-def test_a_job_that_somebody_stops_by_hand_is_a_failure_that_says_so(remote: Remote) -> None:
+def test_a_job_that_is_stopped_by_hand_is_reported_as_such_a_failure(remote: Remote) -> None:
     def by_hand() -> None:
         if remote.kind == "codebuild":
             remote.way.emulator.client("codebuild").stop_build(id=remote.way.builds()[0])
@@ -202,7 +202,7 @@ def test_a_job_is_not_uploaded_to_its_end_once_it_is_given_up(remote: Remote) ->
     assert (list(remote.way.builds()), list(remote.way.jobs())) == ([], [])
 
 
-def test_a_service_that_does_not_answer_any_more_fails_the_engine_after_its_retries(
+def test_a_service_that_no_longer_responds_fails_the_engine_after_its_retries(
     remote: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote_job, "LOST_LOOKS", 3)

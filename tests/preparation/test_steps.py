@@ -60,7 +60,7 @@ def _members(archive: Path) -> dict[str, int]:
         return {member.name: member.size for member in opened if member.isfile()}
 
 
-def test_the_stand_ins_plan_is_packed_in_the_graph_s_place_and_said_to_be_theirs(
+def test_the_stand_ins_plan_is_packed_in_the_graph_s_place_and_marked_as_theirs(
     project: TinyProject, work: EngineWork, tmp_path: Path
 ) -> None:
     status, log = project.phase_two(_job(work))

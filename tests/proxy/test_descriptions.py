@@ -20,7 +20,7 @@ from tritonstack.proxy.server import (
     ("status", "answers"),
     [("Creating", False), ("Failed", False), ("InService", True), ("SystemUpdating", True), ("RollingBack", True)],
 )
-def test_an_endpoint_answers_while_it_is_updated_and_not_before_it_is_made(status: str, *, answers: bool) -> None:
+def test_an_endpoint_is_ready_while_it_is_updated_and_not_before_it_is_created(status: str, *, answers: bool) -> None:
     sagemaker = ProxyAccount(states={"dev-e": status}).client("sagemaker")
     assert unready(sagemaker, "dev-e") == ("" if answers else f"endpoint dev-e is {status}")
 
@@ -33,7 +33,7 @@ def test_an_endpoint_answers_while_it_is_updated_and_not_before_it_is_made(statu
         (EndpointConnectionError(endpoint_url="u"), ""),
     ],
 )
-def test_who_may_not_ask_for_a_state_takes_the_record_s_word(failure: Exception, reason: str) -> None:
+def test_an_endpoint_whose_state_cannot_be_described_is_assumed_ready(failure: Exception, reason: str) -> None:
     sagemaker = ProxyAccount(refused={"DescribeEndpoint": failure}).client("sagemaker")
     assert unready(sagemaker, "dev-e") == reason
 

@@ -59,7 +59,7 @@ def test_triton_s_own_error_is_passed_on_with_its_status(status: int) -> None:
     assert invoked(model_error(status, ""))[0] == status
 
 
-def test_a_container_that_gives_no_answer_is_a_bad_gateway() -> None:
+def test_a_container_without_a_response_is_a_bad_gateway() -> None:
     status, words = invoked(model_error(0, "Amazon SageMaker could not get a response from the endpoint."))
     assert status == 502
     assert "dev-digits" in words
@@ -98,7 +98,7 @@ def test_what_invoke_endpoint_ends_with_has_its_status(error: Exception, status:
     assert "\n" not in said
 
 
-def test_every_problem_of_an_input_is_said() -> None:
+def test_every_problem_of_an_input_is_reported() -> None:
     status, words = answered(InputError([Problem(found="a", allowed="b"), Problem(found="c", allowed="d", file="f")]))
     assert (status, words["error"]) == (400, "found: a allowed: b f found: c allowed: d")
 

@@ -37,7 +37,7 @@ def raw_answer(content: bytes, content_type: str) -> RawResponse:
     binary=st.booleans(),
     data=st.data(),
 )
-def test_tritonclient_reads_every_answer_under_the_name_that_it_asked(
+def test_tritonclient_reads_every_response_under_the_name_that_it_requested(
     *, arrays: dict[str, Any], model: str, request_id: str | None, binary: bool, data: st.DataObject
 ) -> None:
     if not binary:

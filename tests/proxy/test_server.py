@@ -21,7 +21,7 @@ from tritonstack.proxy.server import Route, read_route
 
 
 @cases("method, path, route")
-def test_a_path_leads_to_what_it_asks_for(method: str, path: str, route: Route) -> None:
+def test_a_path_is_read_as_its_route(method: str, path: str, route: Route) -> None:
     assert read_route(method.encode(), path.encode()) == route
 
 
@@ -95,7 +95,7 @@ def test_live_ready_and_metadata_of_the_server(world: World, client: InferenceSe
     assert client.is_server_ready(), "records that were read before are good for a minute"
 
 
-def test_without_credentials_the_server_lives_and_is_not_ready(world: World, client: InferenceServerClient) -> None:
+def test_without_credentials_the_server_is_live_and_not_ready(world: World, client: InferenceServerClient) -> None:
     world.aws.refused["ssm"] = NoCredentialsError()
     assert client.is_server_live()
     assert not client.is_server_ready()
@@ -109,7 +109,7 @@ def test_without_credentials_the_server_lives_and_is_not_ready(world: World, cli
         client.infer("digits-onnx", pixels())
 
 
-def test_a_model_is_ready_where_its_endpoint_answers(world: World, client: InferenceServerClient) -> None:
+def test_a_model_is_ready_where_its_endpoint_responds(world: World, client: InferenceServerClient) -> None:
     world.aws.states = {"dev-digits": "Updating", "dev-lone": "Creating"}
     assert client.is_model_ready("digits-onnx")
     assert not client.is_model_ready("alone")
@@ -137,7 +137,7 @@ def test_an_ensemble_s_steps_have_addresses_for_their_configurations_alone(clien
         client.infer("pixels.decode", pixels())
 
 
-def test_an_ambiguous_name_and_a_version_that_did_not_answer_are_refused(client: InferenceServerClient) -> None:
+def test_an_ambiguous_name_and_a_version_that_did_not_respond_are_refused(client: InferenceServerClient) -> None:
     with pytest.raises(InferenceServerException, match="digits/both, other/both") as raised:
         client.infer("both", pixels())
     assert raised.value.status() == "400"
@@ -160,7 +160,7 @@ def test_an_unknown_name_is_404_with_near_ones(client: InferenceServerClient) ->
     assert raised.value.status() == "404"
 
 
-def test_a_single_model_endpoint_is_asked_without_a_target_model(world: World, client: InferenceServerClient) -> None:
+def test_a_single_model_endpoint_is_invoked_without_a_target_model(world: World, client: InferenceServerClient) -> None:
     world.aws.parameters["/tritonstack/dev/_outputs/serving-lone"] = serving_outputs("single-model")
 
     def single(asked: Request) -> Reply:
@@ -201,18 +201,18 @@ def test_a_web_page_reaches_nothing(world: World, headers: dict[str, str]) -> No
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "LOCALHOST"])
-def test_a_program_on_this_machine_is_answered(world: World, host: str) -> None:
+def test_a_program_on_this_machine_gets_a_response(world: World, host: str) -> None:
     assert request(world, "GET", "/v2/health/live", headers={"Host": host})[0] == 200
 
 
-def test_a_fault_of_ours_is_said_to_be_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_proxy_is_reported_as_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tritonstack.proxy.server.kserve_answer", lambda *_, **__: 1 / 0)
     status, answer, _ = request(world, "POST", "/v2/models/digits-onnx/infer", b'{"inputs": []}')
     assert status == 500
     assert answer["error"].startswith("The proxy failed: ZeroDivisionError")
 
 
-def test_a_caller_that_goes_away_ends_its_tries_and_nobody_else_s(world: World) -> None:
+def test_a_client_that_disconnects_ends_its_own_tries_alone(world: World) -> None:
     """Its thread is free again; the call of another goes on."""
     asked, gone = threading.Event(), threading.Event()
 

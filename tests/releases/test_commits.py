@@ -130,7 +130,7 @@ def test_a_clone_reports_the_same_and_a_shallow_one_only_what_its_own_commits_ch
     assert repository.model_commits(clone)["other"] == UNCOMMITTED
 
 
-def test_without_a_repository_a_commit_or_git_nothing_is_known(
+def test_without_a_repository_a_commit_or_git_there_is_no_commit(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = {"double": UNKNOWN, "other": UNKNOWN}

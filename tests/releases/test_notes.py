@@ -110,7 +110,9 @@ def test_a_note_with_wrong_types_is_read_as_far_as_it_goes() -> None:
         (None, "", "the endpoint is not deployed"),
     ],
 )
-def test_a_difference_is_told_by_what_is_deployed(models: dict[str, str] | None, status: str, said: str | None) -> None:
+def test_a_difference_is_reported_by_what_is_deployed(
+    models: dict[str, str] | None, status: str, said: str | None
+) -> None:
     world = worlds.World()
     world.create({"bert": A})
     deployed = None

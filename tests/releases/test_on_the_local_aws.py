@@ -91,7 +91,7 @@ def test_credentials_that_end_before_a_record_is_written_leave_it_to_the_same_co
     assert updated.records() == {"bert": A}
 
 
-def test_releases_tells_digest_platform_writer_commit_and_archive_newest_first(deployment: Deployment) -> None:
+def test_releases_prints_digest_platform_writer_commit_and_archive_newest_first(deployment: Deployment) -> None:
     deployment.deploy({"bert": A}, commits={"bert": "1" * 40})
     deployment.deploy({"bert": B}, commits={"bert": "2" * 40})
     deployment.aws.client("s3").delete_object(Bucket=deployment.bucket, Key=f"endpoints/digits/{T4}/bert.{A}.tar.gz")
@@ -102,7 +102,7 @@ def test_releases_tells_digest_platform_writer_commit_and_archive_newest_first(d
     assert (model["deployed"], model["differs"]) == (B, None)
 
 
-def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_mend_it(deployment: Deployment) -> None:
+def test_releases_reports_a_record_that_differs_from_what_is_deployed_and_its_fix(deployment: Deployment) -> None:
     deployment.deploy({"bert": A, "lost": A})
     deployment.deploy({"bert": B, "lost": A})
     _rollback(deployment, "bert", "--yes")
@@ -119,7 +119,7 @@ def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_m
     assert deployment.records()["lost"] == A
 
 
-def test_releases_says_whose_proof_was_skipped(deployment: Deployment) -> None:
+def test_releases_reports_releases_whose_proof_was_skipped(deployment: Deployment) -> None:
     deployment.deploy({"bert": A, "fil": A})
     deployment.publish({"fil": A}, skipped="the local Triton has no backend fil")
     report = _releases(deployment)
@@ -159,7 +159,7 @@ def test_a_model_on_two_endpoints_has_to_be_named_with_one(deployment: Deploymen
 
 
 @pytest.mark.parametrize(("to", "said"), [(C, "never had"), (B, "is the current digest"), ("../etc", "never had")])
-def test_an_unknown_digest_and_the_current_one_are_refused_with_the_known_ones(
+def test_an_unknown_digest_and_the_current_one_are_refused_with_those_that_exist(
     updated: Deployment, to: str, said: str
 ) -> None:
     with pytest.raises(InputError, match=said) as caught:
@@ -204,7 +204,7 @@ def test_while_a_deployment_is_under_way_nothing_moves(updated: Deployment, monk
 
 
 @pytest.mark.parametrize("moves", ["record", "platform"])
-def test_what_somebody_else_moved_meanwhile_is_not_touched(
+def test_a_record_that_another_moved_meanwhile_is_not_changed(
     updated: Deployment, monkeypatch: pytest.MonkeyPatch, moves: str
 ) -> None:
     def meanwhile(*_: Any, **__: Any) -> str:
@@ -229,7 +229,7 @@ def test_an_account_other_than_the_files_is_refused(updated: Deployment) -> None
     assert updated.records() == {"bert": B}
 
 
-def test_a_deployed_set_of_another_form_is_told(deployment: Deployment) -> None:
+def test_a_deployed_set_of_another_form_is_reported(deployment: Deployment) -> None:
     deployment.deploy({"bert": A})
     store = deployment.aws.client("s3")
     [key] = [row["Key"] for row in store.list_objects_v2(Bucket=deployment.bucket)["Contents"] if "/" not in row["Key"]]
@@ -339,7 +339,7 @@ def test_a_digest_without_an_archive_is_built_by_the_project_before_the_record_m
     assert deployment.records() == {"double": A}
 
 
-def test_a_build_that_fails_is_told_with_its_log_and_moves_nothing(deployment: Deployment) -> None:
+def test_a_build_that_fails_is_reported_with_its_log_and_moves_nothing(deployment: Deployment) -> None:
     _prepared_to_build(deployment, "echo FAILED in phase export of it: no such thing; exit 1")
     with pytest.raises(WorkFailedError, match="no such thing"):
         _rollback(deployment, "double", "--yes")

@@ -73,7 +73,7 @@ def serving(folder: Path) -> StackSnapshot:
     return read_assembly(folder).environments["dev"].stacks["serving"]
 
 
-def test_a_stage_is_an_environment_and_a_stack_says_where_it_goes(tmp_path: Path) -> None:
+def test_a_stage_is_an_environment_and_a_stack_has_its_account_and_region(tmp_path: Path) -> None:
     stack = serving(write(tmp_path))
     paths = {name: each.path for name, each in stack.resources.items()}
     named = {"Function1": "Handler/Function", "Records1": "Records"}
@@ -101,7 +101,7 @@ def test_nothing_is_kept_of_what_builds_start_from(tmp_path: Path) -> None:
     assert before.assets["Source/Files"].kind is AssetKind.SOURCE
 
 
-def test_without_a_validation_report_nothing_is_known_of_findings(tmp_path: Path) -> None:
+def test_without_a_validation_report_findings_are_unknown(tmp_path: Path) -> None:
     assert read_assembly(write(tmp_path)).environments["dev"].findings is None
 
 
@@ -170,7 +170,7 @@ def test_the_app_gets_the_context_and_no_credentials(tmp_path: Path, monkeypatch
         ("raise SystemExit('no such module')", WorkFailedError, "no such module"),
     ],
 )
-def test_what_the_app_says_of_its_input_is_passed_on_and_other_failures_are_failed_work(
+def test_the_app_s_input_errors_are_passed_on_and_other_failures_are_failed_work(
     tmp_path: Path, app: str, error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):

@@ -25,7 +25,7 @@ from tritonstack.review.snapshot import (
 TOPIC = {"Topic": resource("AWS::SNS::Topic")}
 
 
-def test_environments_come_and_go_and_those_that_stay_are_told_too() -> None:
+def test_environments_that_are_added_removed_or_stay_are_reported() -> None:
     dev, old, new = (of(stack(TOPIC), environment=name).environments for name in ("dev", "old", "new"))
     changes = compare(Snapshots(environments={**dev, **old}), Snapshots(environments={**dev, **new}))
     effects = {"dev": None, "new": Effect.NEW, "old": Effect.REMOVED}
@@ -62,7 +62,7 @@ def test_what_the_app_lost_is_named_with_the_command_that_deletes_it() -> None:
     assert access.stacks[0].reasons[0].endswith("aws cloudformation delete-stack --stack-name dev-pipeline-access")
 
 
-def test_outputs_and_the_stacks_own_tags_are_told() -> None:
+def test_outputs_and_the_stacks_own_tags_are_reported() -> None:
     old = stack(TOPIC, sections={"Outputs": {"A": {"Value": "1"}}})
     new = stack(TOPIC, sections={"Outputs": {"A": {"Value": "2"}}}, tags={"team": "a"})
     assert [each.name for each in stack_change(old, new).template] == ["Outputs.A.Value", "StackTags"]
@@ -96,7 +96,7 @@ def test_findings_come_go_and_are_accepted() -> None:
     ]
 
 
-def test_without_validation_on_both_sides_nothing_is_said_of_findings() -> None:
+def test_without_validation_on_both_sides_findings_are_left_out() -> None:
     known = (finding("A"),)
     for old, new in ((known, None), (None, known), (None, None)):
         [change] = compare(of(findings=old), of(findings=new))
@@ -160,7 +160,7 @@ def network_changes(before: Template, after: Template, *, reads: str = "Subnet")
     return {each.logical_id: each for one in environment.stacks if one.name == "network" for each in one.resources}
 
 
-def test_a_subnet_that_goes_under_a_fleet_of_another_stack_is_said_to_be_left_behind() -> None:
+def test_a_removed_subnet_that_another_stacks_fleet_uses_is_reported_as_left_behind() -> None:
     gone = {"Told": network(told="subnet-1")["Told"]}
     found = network_changes(network(), gone)
     assert {found[name].effect for name in ("Vpc", "Subnet", "Other")} == {Effect.REMOVED}
@@ -175,7 +175,9 @@ def test_a_subnet_that_goes_under_a_fleet_of_another_stack_is_said_to_be_left_be
 
 @settings(max_examples=50)
 @given(stacks(), stacks())
-def test_every_difference_is_told_once_and_the_same_way_twice(one: StackSnapshot, other: StackSnapshot) -> None:
+def test_every_difference_is_reported_once_and_a_second_run_reports_the_same(
+    one: StackSnapshot, other: StackSnapshot
+) -> None:
     changes = compare(of(one), of(other))
     assert compare(of(one), of(other)) == changes
     [environment] = changes

@@ -65,7 +65,7 @@ def test_what_replaces_is_what_aws_documents(settled: Settled) -> None:
 
 
 @pytest.mark.parametrize("settled", IN_CASES, ids=str)
-def test_a_review_says_of_a_case_what_aws_documents(made: Made, settled: Settled) -> None:
+def test_a_review_reports_of_a_case_what_aws_documents(made: Made, settled: Settled) -> None:
     changes = [
         (resource, [each for each in resource.properties if each.path[0] == settled.property])
         for stack in made.change(case(settled.case or "")).stacks
@@ -91,7 +91,7 @@ def test_a_report_has_the_same_bytes_from_another_folder_in_every_form(made: Mad
 
 
 @pytest.mark.long
-def test_a_policy_finding_that_a_change_brings_is_told(tmp_path: Path) -> None:
+def test_a_new_policy_finding_is_reported(tmp_path: Path) -> None:
     """With cdk-nag, which the cases are synthesised without: it takes longer than all of them."""
     project = tmp_path / "project"
     project.mkdir()

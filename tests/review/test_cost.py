@@ -99,7 +99,7 @@ def outside() -> Template:
         (outside(), "the configuration of dev-digits lies outside its template"),
     ],
 )
-def test_what_is_unknown_is_said_and_has_no_number(template: Template, reason: str) -> None:
+def test_unknown_costs_are_reported_and_have_no_number(template: Template, reason: str) -> None:
     change = cost(None, template)
     assert ends(change) == (None, None)
     assert reason in change.sentences[0]

@@ -102,7 +102,7 @@ def test_an_endpoint_is_a_row_with_its_fewest_and_its_most_instances() -> None:
     assert [each.usd_per_hour for each in (found.idle_after, found.most_after) if each] == [0.75, 6]
 
 
-def test_a_row_that_comes_and_one_that_costs_more_stand_before_and_after() -> None:
+def test_an_added_row_and_one_that_costs_more_are_shown_before_and_after() -> None:
     old = {"Key": resource("AWS::KMS::Key"), "Old": resource("AWS::EC2::EIP")}
     kinds = {"Key": "AWS::KMS::Key", "Nat": "AWS::EC2::NatGateway"}
     entry = compared(old, {name: resource(kind) for name, kind in kinds.items()})
@@ -115,7 +115,7 @@ def test_a_row_that_comes_and_one_that_costs_more_stand_before_and_after() -> No
     assert rows["USD/month"][1] == "5 → 34"
 
 
-def test_all_rows_stand_above_their_sums() -> None:
+def test_all_rows_are_above_their_sums() -> None:
     same = table({"Key": resource("AWS::KMS::Key")})
     assert [cells[0] for cells in cost_cells(same, whole=True)] == ["KMS keys", "all", "USD/month"]
     assert {len(cells) for cells in cost_cells(same, whole=True)} == {len(COST_COLUMNS)}
@@ -130,7 +130,7 @@ def test_all_rows_stand_above_their_sums() -> None:
         ({"Bucket": resource("AWS::S3::Bucket")}, []),
     ],
 )
-def test_a_verdict_tells_what_comes_beside_endpoints_from_a_cent_an_hour_on(more: Template, told: list[str]) -> None:
+def test_a_verdict_names_additions_besides_endpoints_from_a_cent_an_hour_on(more: Template, told: list[str]) -> None:
     base = {"Key": resource("AWS::KMS::Key")}
     [there] = report(base, {**base, **more}).environments
     phrases = [each for each in there.verdict if each.text.startswith("cost")]
@@ -140,7 +140,7 @@ def test_a_verdict_tells_what_comes_beside_endpoints_from_a_cent_an_hour_on(more
     assert {each.level for each in back.verdict if each.text.startswith("cost")} <= {Level.PLAIN}
 
 
-def test_unknown_prices_are_named_beside_the_table() -> None:
+def test_unknown_prices_are_named_next_to_the_table() -> None:
     entry = table({"Nat": resource("AWS::EC2::NatGateway"), "Key": resource("AWS::KMS::Key")}, region=NOWHERE)
     [unknown] = unknown_prices(entry)
     assert f"nat-gateway in {NOWHERE}" in unknown
@@ -149,7 +149,7 @@ def test_unknown_prices_are_named_beside_the_table() -> None:
 
 
 @pytest.mark.parametrize("folder", ["snapshots", "snapshots-pipeline"])
-def test_every_type_of_the_committed_templates_is_priced_or_known_to_be_free(folder: str) -> None:
+def test_every_type_of_the_committed_templates_is_priced_or_listed_as_free(folder: str) -> None:
     for name, committed in read_snapshots(ROOT / folder).environments.items():
         found = table_of(committed, book=PriceBook())
         assert "other resources" not in {each.name for each in found.rows}, name

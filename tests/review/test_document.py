@@ -26,7 +26,7 @@ def test_the_schema_has_an_id_with_its_version() -> None:
     assert json.loads(schema_text("review"))["$id"] == SCHEMA_ID == f"urn:tritonstack:review:{VERSION}"
 
 
-def test_a_document_is_as_its_schema_says_and_the_same_twice() -> None:
+def test_a_document_fits_its_schema_and_is_the_same_twice() -> None:
     text = document(fail_on="replacement").text()
     assert text == document(fail_on="replacement").text()
     jsonschema.Draft202012Validator(json.loads(schema_text("review"))).validate(json.loads(text))
@@ -88,7 +88,7 @@ def test_values_of_two_types_never_read_the_same_nor_do_absent_and_empty_ones() 
     assert texts_of(ABSENT, "") == (None, '""')
 
 
-def test_a_long_list_stands_a_member_a_line() -> None:
+def test_a_long_list_is_shown_a_member_a_line() -> None:
     _, text = texts_of(ABSENT, [{"Fn::GetAtt": ["Bucket", "Arn"]}, "x" * 100])
     assert text is not None
     assert text.splitlines()[:2] == ["[", '  "${Bucket.Arn}",']

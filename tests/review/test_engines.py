@@ -60,7 +60,7 @@ def test_the_machine_is_that_of_the_templates_project() -> None:
     assert notice.where == "CodeBuild on BUILD_GENERAL1_LARGE"
 
 
-def test_a_gpu_or_region_without_a_machine_is_said() -> None:
+def test_a_gpu_or_region_without_a_machine_is_reported() -> None:
     [nobodys] = engine_builds(NO_ENVIRONMENT, served({"fast": A}, platform="24.09-nobodys"))
     assert "nothing builds it: GPU NOBODYS" in nobodys.sentence
     open_region = dev(release_stack({"fast": A}, region=None))
@@ -75,7 +75,7 @@ def test_two_endpoints_of_one_platform_need_one_build() -> None:
     assert engine_builds(dev(stacks[0]), dev(*stacks)) == ()
 
 
-def test_without_a_build_set_the_folders_tell_and_a_build_beforehand_makes_it() -> None:
+def test_without_a_build_set_the_folders_decide_and_a_build_beforehand_makes_it() -> None:
     after = dev(release_stack({"fast": A, "plain": A}))
     [notice] = engine_builds(NO_ENVIRONMENT, after, dependencies=ENGINE)
     assert notice.model == "fast"
@@ -97,7 +97,7 @@ def test_the_build_set_that_the_app_writes_is_read(tmp_path: Path) -> None:
     assert all(f"the deployment builds it, SageMaker Processing on {machine} (" in each.sentence for each in notices)
 
 
-def test_folders_of_a_project_tell_what_depends_on_what(tmp_path: Path) -> None:
+def test_folders_of_a_project_give_what_depends_on_what(tmp_path: Path) -> None:
     assert ModelFolders.of("nobody", project=tmp_path) == ModelFolders()
     found = ModelFolders.of("dev", project=Path(__file__).parents[2]).dependencies
     assert {found["digits-onnx"], found["resnet50-onnx"], found["resnet50-tensorrt"]} == {"none", "engine"}

@@ -44,7 +44,7 @@ def test_no_word_matches_where_nothing_changes() -> None:
 
 
 @cases("words, wanted")
-def test_a_word_matches_what_it_says(words: str, wanted: list[str]) -> None:
+def test_a_word_matches_its_kind_of_change(words: str, wanted: list[str]) -> None:
     told = [each.replace("at minimum ", "") for each in matched(document(), words)]
     assert sorted(each for each in told if not each.startswith("new:")) == sorted(wanted)
 
@@ -60,7 +60,7 @@ def test_a_vulnerable_release_is_one_that_the_change_adds(old: str | None, new: 
     assert all("the gravest CVE-" in each for each in told)
 
 
-def test_a_release_set_tells_the_release_of_an_image_of_ones_own() -> None:
+def test_a_release_set_gives_the_release_of_an_image_of_ones_own() -> None:
     """The release set is right where the image's tag names another release."""
     made = release_stack({"bert": A}, platform="25.09-t4")
     [found] = vulnerable_releases(
@@ -97,13 +97,13 @@ def test_an_unknown_price_is_no_cost_but_an_unknown_cost() -> None:
     assert "ml.nowhere.xlarge" in told
 
 
-def test_findings_that_are_not_known_match_finding_and_any_matches_whatever_changes() -> None:
+def test_unknown_findings_match_finding_and_any_matches_every_change() -> None:
     [told] = matched(report(before(), {**before(), "Queue": resource("AWS::SQS::Queue")}), "finding")
     assert "not known" in told
     assert {each.partition(":")[0] for each in matched(document(), "any")} == {"dev", "lost", "new"}
 
 
-def test_a_stack_under_another_name_is_told_by_the_one_that_is_deployed() -> None:
+def test_a_stack_under_another_name_is_reported_by_the_deployed_name() -> None:
     old, new = (of(stack(before(), stack_name=name)) for name in ("old-serving", "new-serving"))
     given = document_of(old, new, base=BASE)
     assert matched(given, "replacement") == ["dev: the stack old-serving is replaced by another stack"]

@@ -71,7 +71,7 @@ def test_an_unknown_ref_is_refused_by_name(repository: Path, ref: str) -> None:
     assert raised.value.problems[0].field == "--base"
 
 
-def test_a_commit_without_snapshots_says_what_to_run(repository: Path) -> None:
+def test_a_commit_without_snapshots_is_an_error_with_the_command_to_run(repository: Path) -> None:
     git(repository, "rm", "--quiet", "-r", "snapshots")
     last = commit(repository, "none")
     with pytest.raises(InputError, match="tritonstack snapshots") as raised:
@@ -79,7 +79,7 @@ def test_a_commit_without_snapshots_says_what_to_run(repository: Path) -> None:
     assert last[:12] in str(raised.value)
 
 
-def test_a_shallow_clone_that_ends_before_the_merge_base_says_how_to_deepen_it(repository: Path) -> None:
+def test_a_shallow_clone_without_the_merge_base_is_an_error_with_the_command_to_deepen_it(repository: Path) -> None:
     clone = repository.parent / "clone"
     url = repository.as_uri()
     git(repository.parent, "clone", "--quiet", "--depth=1", "--no-single-branch", url, str(clone))

@@ -39,7 +39,7 @@ def artifacts(**keys: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_review_says_which_key_can_no_longer_be_used(
+def test_a_review_reports_which_key_can_no_longer_be_used(
     before: dict[str, Any], after: dict[str, Any], said: str
 ) -> None:
     old, new = (of(stack(artifacts(**keys), name="artifacts")) for keys in (before, after))

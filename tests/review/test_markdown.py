@@ -24,12 +24,12 @@ def test_it_begins_with_the_marker_and_a_line_for_every_environment(told: str) -
     assert dict(rows) == {**close, "prod": "nothing changes"}
 
 
-def test_it_says_what_it_compares_with_and_what_the_policy_refuses(told: str) -> None:
+def test_it_states_what_it_compares_with_and_what_the_policy_refuses(told: str) -> None:
     assert "`0123456789ab`, where this branch left `origin/main` (the default: none was named)" in told
     assert "- `replacement` dev: serving: Bucket (`AWS::S3::Bucket`) is replaced" in told
 
 
-def test_changes_stand_by_what_they_mean_what_can_hurt_first(told: str) -> None:
+def test_changes_are_grouped_by_meaning_and_those_that_can_hurt_are_first(told: str) -> None:
     [dev] = re.findall(r"^## `dev` [^\n]+\n(.*?)^## ", told, flags=re.M | re.S)
     titles = re.findall(r"^###+ ([^:\n]+)(?:: .+)?$", dev, flags=re.M)
     wanted = ["Replaced", "Removed", "Removed from the stack, kept in the account", "New", "Changed in place"]
@@ -62,7 +62,7 @@ def test_an_accepted_wildcard_is_folded_with_its_reason_and_another_is_not() -> 
     )
 
 
-def test_of_findings_what_is_new_stands_and_what_is_accepted_is_folded_and_counted() -> None:
+def test_new_findings_are_shown_and_accepted_ones_folded_and_counted() -> None:
     [dev] = [each for each in document().environments if each.name == "dev"]
     [new] = dev.findings
     kinds = ("accepted", "no longer accepted", "accepted")
@@ -86,7 +86,7 @@ def test_a_property_is_a_difference_with_signs_and_what_is_long_is_folded(told: 
     assert "name-029" in folded
 
 
-def test_text_of_a_template_is_no_markdown_and_calls_nobody(told: str) -> None:
+def test_text_of_a_template_is_no_markdown_and_mentions_no_user(told: str) -> None:
     assert "<b>name" not in re.sub(r"```.*?```", "", told, flags=re.S)
     assert "no @\u2060logs #\u20601" in told
     assert text("<i> @me a~b |") == "&lt;i&gt; @\u2060me a\\~b \\|"
@@ -100,7 +100,7 @@ def test_names_in_a_sentence_are_code_and_nothing_in_them_is_escaped() -> None:
     assert text("a_b|c https://aws.amazon.com/a_b") == "a\\_b\\|c https://aws.amazon.com/a\\_b"
 
 
-def test_of_many_matches_of_a_policy_the_first_stand_and_the_rest_is_folded() -> None:
+def test_of_many_matches_of_a_policy_the_first_are_shown_and_the_rest_is_folded() -> None:
     topics = {f"T{n}": resource("AWS::SNS::Topic", {}) for n in range(9)}
     told = markdown(document(report({**before(), **topics}, before()), fail_on="removal"))
     policy = told[told.index("## The policy rejects this") : told.index("## `dev`")]

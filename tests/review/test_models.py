@@ -49,7 +49,7 @@ def test_a_new_environment_adds_and_one_that_goes_removes_every_model() -> None:
 
 
 @given(*[st.dictionaries(st.sampled_from(["one", "two", "three"]), st.sampled_from([A, B, C]))] * 2)
-def test_every_model_that_differs_is_told_once(before: dict[str, str], after: dict[str, str]) -> None:
+def test_every_model_that_differs_is_reported_once(before: dict[str, str], after: dict[str, str]) -> None:
     differing = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     assert [each.model for each in changes(before, after)] == differing
 

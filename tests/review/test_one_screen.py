@@ -80,7 +80,7 @@ DIGITS = {
 }
 
 
-def test_seven_values_of_one_endpoint_are_told_on_one_screen(tmp_path: Path) -> None:
+def test_seven_values_of_one_endpoint_are_shown_on_one_screen(tmp_path: Path) -> None:
     """The corpus's environment, without a trial of each setting."""
     sides = [Side(base="scaled", edit=Edit(set=each)) for each in ({}, DIGITS)]
     seven = Case(name="seven values", before=sides[0], after=sides[1], facts={})

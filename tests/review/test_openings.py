@@ -111,7 +111,7 @@ def test_a_vpc_endpoint_comes_and_its_policy_changes() -> None:
     assert [kind for kind, _, _ in told(endpoint(), endpoint(mine))] == [CLOSED]
 
 
-def test_what_opens_is_told_first() -> None:
+def test_openings_are_reported_first() -> None:
     before = {"Log": resource("AWS::Logs::LogGroup", {"KmsKeyId": "k"}), "Model": resource(MODEL)}
     after = {"Log": resource("AWS::Logs::LogGroup"), "Model": resource(MODEL, {"EnableNetworkIsolation": True})}
     assert [(kind, name) for kind, name, _ in told(before, after)] == [(OPENED, "Log"), (CLOSED, "Model")]

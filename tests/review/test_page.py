@@ -35,7 +35,7 @@ def test_text_of_a_template_is_no_markup(html: str) -> None:
     assert "<script" not in page(report(old, new))
 
 
-def test_every_link_of_the_contents_leads_somewhere_and_no_id_stands_twice(html: str) -> None:
+def test_every_link_of_the_contents_leads_somewhere_and_every_id_is_unique(html: str) -> None:
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
     links = re.findall(r'href="#([^"]+)"', html)

@@ -84,7 +84,7 @@ def test_a_managed_policy_of_aws_is_named() -> None:
     assert change.wildcards == ("managed policy AdministratorAccess is broad by its name",)
 
 
-def test_what_is_known_of_a_reference_stands_in_its_place() -> None:
+def test_a_reference_in_another_spelling_of_the_same_value_is_no_change() -> None:
     before = {**bucket(), **role(allow(GET, {"Fn::Sub": "arn:${AWS::Partition}:s3:::${Bucket}/*"}))}
     after = {**bucket(), **role(allow(GET, {"Fn::Sub": "${Bucket.Arn}/*"}))}
     assert told(before, after) == []
@@ -126,7 +126,7 @@ def test_every_wildcard_of_the_committed_environments_has_its_reason() -> None:
     assert [each for each in told_of if "no reason" in each] == []
 
 
-def test_a_resource_that_acts_as_another_role_is_told() -> None:
+def test_a_resource_that_acts_as_another_role_is_reported() -> None:
     def running(name: str) -> Template:
         model = resource("AWS::SageMaker::Model", {"ExecutionRoleArn": {"Fn::GetAtt": [name, "Arn"]}})
         return {**role(), "Other": role()["Role"], "Model": model}
@@ -137,7 +137,7 @@ def test_a_resource_that_acts_as_another_role_is_told() -> None:
     assert changes(running("Role"), running("Role")) == ()
 
 
-def test_a_role_outside_the_app_is_told_of_a_new_resource_too() -> None:
+def test_a_role_outside_the_app_is_reported_of_a_new_resource_too() -> None:
     arn = "arn:aws:iam::111111111111:role/team/containers"
     model = resource("AWS::SageMaker::Model", {"ExecutionRoleArn": arn})
     [new] = changes({}, {"Model": model})
@@ -148,7 +148,7 @@ def test_a_role_outside_the_app_is_told_of_a_new_resource_too() -> None:
     assert changed.statement == f"{new.statement}; before: Role"
 
 
-def test_a_managed_policy_that_is_attached_speaks_at_its_role() -> None:
+def test_an_attached_managed_policy_is_reported_at_its_role() -> None:
     managed = {"M": resource("AWS::IAM::ManagedPolicy", {"PolicyDocument": {"Statement": [allow(GET)]}})}
     before, after = {**role(), **managed}, {**role(ManagedPolicyArns=[{"Ref": "M"}]), **managed}
     assert [(each.principal, each.kind) for each in changes(before, after)] == [("Role", WIDER)]
@@ -220,7 +220,7 @@ def test_a_permission_to_invoke_is_a_statement_of_the_function() -> None:
         {"Fn::If": ["IsShared", {"Ref": "Given"}, {"Ref": "AWS::NoValue"}]},
     ],
 )
-def test_a_statement_that_only_the_deployment_knows_is_told(value: Any) -> None:
+def test_a_statement_with_values_known_only_at_deployment_is_reported(value: Any) -> None:
     [change] = changes(bucket(may(ROLE)), bucket(may(ROLE), value))
     assert change.kind == WIDER
     assert change.statement.startswith("a principal that is named there may now: what is known only when deployed: ")

@@ -104,7 +104,7 @@ def test_the_other_way_round_wider_is_narrower(a: list[Any], b: list[Any], rules
 
 
 @given(STATEMENTS, st.randoms(use_true_random=False))
-def test_how_statements_are_cut_and_where_they_stand_is_no_change(statements: list[Any], random: Any) -> None:
+def test_the_grouping_and_order_of_statements_is_no_change(statements: list[Any], random: Any) -> None:
     pieces = cut(statements)
     random.shuffle(pieces)
     middle = random.randint(0, len(pieces))

@@ -112,7 +112,7 @@ def test_certainty_wins_over_possibility_though_it_is_found_later() -> None:
     assert found == {**replaced, "Afterwards": Effect.CHANGED}
 
 
-def test_other_code_changes_the_functions_that_run_it_and_not_what_they_answer() -> None:
+def test_other_code_changes_the_functions_that_run_it_and_not_their_responses() -> None:
     resources = {
         "Function": resource(FUNCTION, {"Code": {"S3Key": "{asset:Handler/Code}.zip"}, "Role": "arn"}),
         "Answered": resource("Custom::Thing", {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}}),
@@ -156,7 +156,7 @@ def test_another_order_makes_nothing_certain_that_is_only_possible() -> None:
 
 
 @pytest.mark.parametrize(("policy", "stays"), [("Retain", True), ("Delete", False)])
-def test_the_old_one_of_a_replacement_stays_where_the_template_says_so(policy: str, stays: bool) -> None:
+def test_the_old_resource_of_a_replacement_stays_where_the_template_retains_it(policy: str, stays: bool) -> None:
     sides = (one(ROLE, {"Path": path}, UpdateReplacePolicy=policy) for path in ("/a/", "/b/"))
     [change] = changed(*sides).values()
     assert (change.effect, change.old_one_stays) == (Effect.REPLACED, stays)
@@ -176,7 +176,7 @@ def test_another_service_token_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("policy", "stays"), [("Delete", False), ("Retain", True)])
-def test_another_logical_id_alone_is_told_as_what_it_is(policy: str, stays: bool) -> None:
+def test_another_logical_id_alone_is_reported_as_a_new_resource(policy: str, stays: bool) -> None:
     """CloudFormation knows a resource by its logical id: it makes another one."""
     [change] = changed(
         {"Old1": resource(TOPIC, {"DisplayName": "a"}, DeletionPolicy=policy)},
@@ -194,7 +194,7 @@ def inline(name: str, *actions: str, on: str = "Role", policy_name: str = "") ->
     return {name: resource("AWS::IAM::Policy", document)}
 
 
-def test_an_inline_policy_under_another_name_is_renamed_whatever_it_says_now() -> None:
+def test_an_inline_policy_under_another_name_is_renamed_whatever_its_statements() -> None:
     [alone] = changed(inline("Old", "s3:GetObject"), inline("New", "s3:GetObject")).values()
     assert (alone.logical_id, alone.renamed_from, alone.effect) == ("New", "Old", Effect.RENAMED)
     assert (alone.properties, len(alone.reasons)) == ((), 1)
@@ -291,7 +291,7 @@ def test_there_is_a_difference_exactly_where_the_json_differs(before: Any, after
     assert len({each.path for each in found}) == len(found)
 
 
-def test_what_only_follows_another_change_is_known_and_an_endpoint_moves_traffic_besides() -> None:
+def test_changes_that_only_follow_another_are_marked_and_an_endpoint_moves_traffic_besides() -> None:
     reader = {"Reader": resource("AWS::SSM::Parameter", {"Type": "String", "Value": {"Ref": "Config"}})}
     found = changed({**serving(), **reader}, {**serving(variant={"InstanceType": "ml.g5.2xlarge"}), **reader})
     following = {name: each.only_follows for name, each in found.items()}

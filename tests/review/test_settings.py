@@ -92,7 +92,7 @@ ENDPOINT = {"name": "signs", "least": 1, "most": 1}
         (BASE, {}),
     ],
 )
-def test_a_setting_is_named_by_its_path_and_taken_back_by_it(
+def test_a_setting_is_named_by_its_path_and_reverted_by_it(
     tmp_path: Path, after: dict[str, Any], paths: dict[str, Any]
 ) -> None:
     project = project_of(tmp_path / "project", after)

@@ -58,7 +58,7 @@ def test_files_of_what_is_gone_are_removed_and_others_stay(tmp_path: Path) -> No
     assert (tmp_path / "README.md").is_file()
 
 
-def test_findings_stay_where_nothing_is_known_of_them(tmp_path: Path) -> None:
+def test_findings_stay_where_they_are_unknown_on_one_side(tmp_path: Path) -> None:
     write_snapshots(example(), tmp_path)
     unknown = of(*example().environments["dev"].stacks.values())
     assert write_snapshots(unknown, tmp_path) == ()

@@ -68,7 +68,7 @@ def test_what_happens_to_the_calls_of_an_endpoint(
         (ROLLING, Update.ROLLING, "In batches of 50 %, 60 s apart."),
     ],
 )
-def test_another_image_moves_the_calls_as_the_template_says(
+def test_another_image_shifts_traffic_as_the_template_configures(
     deployment: dict[str, Any], update: Update, sentence: str
 ) -> None:
     change = traffic(serving(**deployment), serving(image="triton:24.10", **deployment))
@@ -119,7 +119,9 @@ EXCLUDED = {**SCALED, "ExcludeRetainedVariantProperties": [{"VariantPropertyType
     ],
     ids=["other weights", "a new endpoint", "an experiment begins", "the same shares", "one variant", "excluded"],
 )
-def test_the_shares_of_variants_are_said_where_they_change(before: Template, after: Template, said: str | None) -> None:
+def test_the_shares_of_variants_are_reported_where_they_change(
+    before: Template, after: Template, said: str | None
+) -> None:
     found = [each for each in traffic(before, after).sentences if "Share of the requests by weight" in each]
     assert len(found) == (said is not None)
     assert all(str(said) in each for each in found)
@@ -139,7 +141,7 @@ def test_a_count_alone_stays_where_the_endpoint_retains_its_variants_properties(
     assert any("The number of serving instances stays" in each for each in kept.sentences)
 
 
-def test_what_a_custom_resource_answers_decides_when_it_is_deployed() -> None:
+def test_what_a_custom_resource_returns_is_decided_at_deployment() -> None:
     def scaled(maximum: int) -> Template:
         before = resource("Custom::ScalingBefore", {"Maximum": maximum, "ServiceToken": "arn"})
         count = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}
@@ -151,7 +153,7 @@ def test_what_a_custom_resource_answers_decides_when_it_is_deployed() -> None:
 
 
 @pytest.mark.parametrize(("given", "update"), [(CANARY, Update.CANARY), (LINEAR, Update.LINEAR)])
-def test_routing_that_is_told_at_deployment_is_read_from_what_scaling_was_given(
+def test_routing_that_is_set_at_deployment_is_read_from_the_properties_of_scaling(
     given: dict[str, Any], update: Update
 ) -> None:
     routing = given["DeploymentConfig"]["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
@@ -169,7 +171,7 @@ def test_routing_that_is_told_at_deployment_is_read_from_what_scaling_was_given(
     assert traffic(scaled(), scaled(variant=G5)).update == Update.ALL_AT_ONCE
 
 
-def test_what_a_refused_deployment_would_move_is_said_not_to_come() -> None:
+def test_traffic_that_a_refused_deployment_would_shift_is_reported_as_not_shifted() -> None:
     before, after = serving(), serving(image="triton:24.10")
     for template in (before, after):
         template["Model"]["Properties"]["ModelName"] = "chosen"

@@ -71,7 +71,7 @@ def test_the_guard_against_the_network_does_refuse(tmp_path: Path) -> None:
         assert "synthesis reached for the network" in ran.stderr
 
 
-def test_wrong_settings_say_every_error_at_once(tmp_path: Path) -> None:
+def test_wrong_settings_are_reported_all_at_once(tmp_path: Path) -> None:
     folder = edited(
         tmp_path / "environments",
         name="bad",

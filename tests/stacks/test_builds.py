@@ -150,7 +150,7 @@ def test_limits_retention_image_and_machine_are_those_of_the_settings(made: dict
     assert groups == {"/tritonstack/local/builds": 30, "/tritonstack/local/engines": 30}
 
 
-def test_builds_are_told_how_to_reach_the_hub_and_may_read_its_token_alone(
+def test_builds_get_the_hubs_variables_and_may_read_its_token_alone(
     made: dict[str, Any], template: dict[str, Any]
 ) -> None:
     variables = {each["Name"]: each for each in project(made, CPU)["Environment"]["EnvironmentVariables"]}

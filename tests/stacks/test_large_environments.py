@@ -74,7 +74,7 @@ def named_in(rule: str) -> list[str]:
     return [part.split('"')[1] for part in rule.split(" OR ")]
 
 
-def test_alarms_are_in_the_stack_of_their_dashboard_and_one_of_each_severity_tells(large: EnvironmentStage) -> None:
+def test_alarms_are_in_the_stack_of_their_dashboard_and_one_of_each_severity_notifies(large: EnvironmentStage) -> None:
     templates = observing(large)
     metric: dict[str, dict[str, Any]] = {}
     composite: dict[str, dict[str, Any]] = {}

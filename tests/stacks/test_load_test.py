@@ -141,7 +141,7 @@ def test_only_a_build_in_the_network_that_calls_endpoints_adds_ways_to_what_it_c
 
 
 @pytest.mark.parametrize(("endpoint", "used"), [(DIGITS, {"BuildNetwork"}), (SINGLE, set())])
-def test_of_a_network_no_more_is_asked_than_what_is_used(endpoint: dict[str, Any], used: set[str]) -> None:
+def test_only_the_used_outputs_of_a_network_are_parameters(endpoint: dict[str, Any], used: set[str]) -> None:
     made = stage(environment(endpoint, load_test={}, network=CREATED)).load_test
     assert made is not None
     asked = [name for name, each in template_of(made)["Parameters"].items() if "/_network/" in str(each.get("Default"))]

@@ -54,7 +54,7 @@ def test_private_subnets_have_no_route_to_the_internet_but_through_nat(template:
 
 
 @pytest.mark.parametrize(("nat", "gateways"), [(False, 0), ("one", 1)])
-def test_nat_gateways_are_as_many_as_asked(nat: str | bool, gateways: int) -> None:
+def test_nat_gateways_are_as_many_as_the_setting(nat: str | bool, gateways: int) -> None:
     network = {**CREATED, "created": {**CREATED["created"], "nat": nat}}
     made = network_template(stage(environment(network=network)))
     assert len(of_type(made, "AWS::EC2::NatGateway")) == gateways
@@ -165,7 +165,7 @@ def test_the_arns_of_shared_subnets_carry_their_owners_account(owner: str | None
     assert set(re.findall(r"ec2:us-east-1:([0-9]+):(?:security-group|network-interface)/", made)) == {"123456789012"}
 
 
-def test_another_network_makes_a_policy_beside_the_old_one(created: EnvironmentStage) -> None:
+def test_another_network_makes_a_policy_next_to_the_old_one(created: EnvironmentStage) -> None:
     """The old fleet's interfaces lie in the old subnets, and are removed with the old policy."""
 
     def policies(template: dict[str, Any]) -> set[str]:
@@ -234,7 +234,7 @@ def test_on_the_way_models_join_the_imported_network(between: EnvironmentStage) 
     assert len(config["Subnets"]) == 2
 
 
-def test_on_the_way_out_models_are_in_no_vpc_and_the_network_stays(template: dict[str, Any]) -> None:
+def test_while_a_network_is_removed_models_are_in_no_vpc_and_the_network_stays(template: dict[str, Any]) -> None:
     leaving = stage(environment(DIGITS, network={**CREATED, "join": "nothing"}))
     assert without_parameters(network_template(leaving)) == without_parameters(template)
     assert "VpcConfig" not in properties(template_of(leaving.serving["digits"]), "AWS::SageMaker::Model")
@@ -274,7 +274,7 @@ def test_builds_run_in_the_network_by_default_with_a_group_of_their_own(building
     assert building.network in building.builds.dependencies
 
 
-def test_builds_stay_outside_where_the_settings_say_so(tmp_path: Path) -> None:
+def test_builds_stay_outside_the_network_where_the_setting_is_off(tmp_path: Path) -> None:
     write_models(tmp_path)
     header = f"{ENGINES_NETWORK}\nbuilds: {{outside_network: true}}"
     made = stage_of(served_engines(tmp_path, A10G, header=header), tmp_path)

@@ -71,7 +71,7 @@ def test_it_is_deployed_after_all_that_it_watches(tmp_path: Path) -> None:
     assert '"AWS/CodeBuild","FailedBuilds","ProjectName","${EngineProjectName}"' in body
 
 
-def test_every_alarm_says_what_missing_data_means_and_links_its_runbook(template: dict[str, Any]) -> None:
+def test_every_alarm_states_what_missing_data_means_and_links_its_runbook(template: dict[str, Any]) -> None:
     found = alarms(template)
     assert len(found) == (3 + 1 + 1 + 2) + (3 + 2 + 2)
     for name, each in found.items():
@@ -81,7 +81,7 @@ def test_every_alarm_says_what_missing_data_means_and_links_its_runbook(template
         assert "AlarmActions" not in each
 
 
-def test_each_severity_has_one_composite_alarm_of_all_its_alarms_and_only_they_tell(template: dict[str, Any]) -> None:
+def test_each_severity_has_one_composite_alarm_of_all_its_alarms_and_only_they_notify(template: dict[str, Any]) -> None:
     topic, _ = only(template, "AWS::SNS::Topic")
     composites = {
         each["Properties"]["AlarmName"]: each for each in of_type(template, "AWS::CloudWatch::CompositeAlarm").values()
@@ -112,7 +112,7 @@ def composites_of(stack: cdk.Stack) -> dict[str, dict[str, Any]]:
     [(100, 80, 1), (101, 80, 2), (100, 89, 1), (100, 90, 2)],
     ids=["100 children", "101 children", "a rule of 10,196 characters", "a rule of 10,296 characters"],
 )
-def test_more_alarms_than_a_composite_alarm_can_name_are_told_in_parts_by_the_one_that_tells(
+def test_more_alarms_than_a_composite_alarm_can_name_are_in_parts_of_the_notifying_one(
     count: int, length: int, parts: int
 ) -> None:
     """A child takes 13 characters of the rule besides its name: ``ALARM("…")``, and `` OR `` before all but one."""
@@ -201,7 +201,7 @@ def test_the_alarm_at_the_maximum_counts_what_that_rule_hands_on(template: dict[
     assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": [{"Fn::GetAtt": [rule, "Arn"]}]}}
 
 
-def test_events_of_builds_that_nobody_took_are_looked_for_in_the_queue_of_the_builds_stack() -> None:
+def test_undelivered_events_of_builds_are_looked_for_in_the_queue_of_the_builds_stack() -> None:
     stack = ObservabilityStack(
         new_app(), "observability", environment=environment(alarms={}), builds=True, engines=False
     )
@@ -230,7 +230,7 @@ def test_failed_clean_ups_of_load_tests_raise_the_alarm_of_their_stacks_queue() 
     }
 
 
-def test_an_endpoint_s_own_thresholds_stand_in_the_place_of_the_environment_s() -> None:
+def test_an_endpoint_s_own_thresholds_replace_the_environment_s() -> None:
     own = {**DIGITS, "alarms": {"p99_latency_ms": 50.0}}
     other = {**DIGITS, "name": "other"}
     found = alarms(observability(own, other, alarms={"thresholds": {"p99_latency_ms": 700.0}}))

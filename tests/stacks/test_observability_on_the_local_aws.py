@@ -197,7 +197,7 @@ def test_what_is_no_fault_makes_no_alarm(watched: Watched, less: tuple[Written, 
     assert on(watched.live(*less)) == set()
 
 
-def test_an_endpoint_that_nobody_calls_is_told_and_nothing_else(watched: Watched) -> None:
+def test_an_endpoint_without_requests_notifies_and_nothing_else(watched: Watched) -> None:
     watched.live()
     watched.aws.advance(10 * MINUTE)
     assert on(watched.states()) == {"dev-digits-no-traffic", "dev-single-no-traffic", "dev-critical"}
@@ -282,7 +282,7 @@ def test_instances_are_added_while_their_vcpus_are_busier_than_the_target(scaled
         assert instances(scaled.aws) == count
 
 
-def test_the_topic_is_told_once_of_a_severity_with_the_alarm_that_fired_and_when_it_is_over(watched: Watched) -> None:
+def test_the_topic_is_notified_once_of_a_severity_with_the_alarm_and_when_it_is_over(watched: Watched) -> None:
     watched.live()
     inbox = Inbox(watched.aws, "told")
     topics = watched.aws.client("sns").list_topics()["Topics"]

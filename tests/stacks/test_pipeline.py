@@ -104,7 +104,7 @@ def test_the_step_that_makes_archives_reads_the_token_for_the_hub_and_no_other_s
     assert not [each for each in statements(committed.pipeline) if "ssm:GetParameters" in listed(each["Action"])]
 
 
-def test_artifacts_expire_encrypted_and_people_are_told(other: Synthesised) -> None:
+def test_artifacts_are_encrypted_and_expire_and_people_are_notified(other: Synthesised) -> None:
     [artifacts] = [
         each["Properties"]
         for each in of_type(other.pipeline, "AWS::S3::Bucket")
@@ -229,7 +229,7 @@ def test_cfn_lint_finds_nothing_that_is_not_passed_over_with_a_reason(
     assert set(PASSED_OVER) <= set(found), "what finds nothing any more is passed over no more"
 
 
-def test_environments_are_not_chosen_beside_a_pipeline() -> None:
+def test_environments_are_not_chosen_together_with_a_pipeline() -> None:
     app = cdk.App(context={"environments": "dev"})
     with pytest.raises(InputError, match="A pipeline's file names its environments"):
         add_pipeline(app, chosen="true", root=ROOT, models=MODELS, folder=ROOT / "environments")

@@ -180,7 +180,7 @@ def test_who_measures_starts_tests_and_reads_them_and_calls_no_endpoint_itself(o
     assert allowed([*NOT_MEASURES, *NEITHER], policy) == []
 
 
-def test_each_statement_of_who_measures_is_asked_after_from_both_sides(other: Synthesised) -> None:
+def test_each_statement_of_the_measuring_policy_is_needed_as_narrow_as_it_is(other: Synthesised) -> None:
     """One that is removed, of everything, or unconditional changes a verdict."""
     policy = policy_of(other.access("dev"), "Measure")
     asked = [*MEASURES, *NOT_MEASURES, *NEITHER]

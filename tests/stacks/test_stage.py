@@ -58,7 +58,7 @@ def test_a_checkout_has_the_name_that_a_wheel_gives_the_stacks() -> None:
         getattr(stacks, "Nothing")  # noqa: B009 - the attribute does not exist
 
 
-def test_a_release_set_tells_the_commit_of_each_of_its_models_and_of_no_other(tmp_path: Path) -> None:
+def test_a_release_set_holds_the_commit_of_each_of_its_models_and_of_no_other(tmp_path: Path) -> None:
     settings = environment(DIGITS)
     [(endpoint, models)] = digests(settings).items()
     app = new_app(outdir=str(tmp_path))

@@ -79,7 +79,7 @@ def test_an_error_of_either_new_fleet_rolls_an_update_back(scaled: dict[str, Any
     assert watched == [NAMES[0], NAMES[0], NAMES[1], NAMES[1]]
 
 
-def test_verification_and_outputs_say_which_variant_serves_what(scaled: dict[str, Any]) -> None:
+def test_verification_and_outputs_hold_which_variant_serves_what(scaled: dict[str, Any]) -> None:
     verified = properties(scaled, "Custom::VerifiedEndpoint")
     assert json.loads(verified["Variants"]) == {"bert": NAMES[0], "bert-db": NAMES[1]}
     assert scaled["Outputs"]["VariantName"]["Value"] == ", ".join(NAMES)

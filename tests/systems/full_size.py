@@ -165,7 +165,7 @@ def deployed(project: Project, rows: list[Row]) -> Iterator[LocalAws]:
 
 
 @pytest.mark.parametrize(("name", "megabytes"), DEPLOYED.items())
-def test_a_model_of_real_size_answers_its_sample(deployed: LocalAws, name: str, megabytes: int) -> None:
+def test_a_model_of_real_size_responds_to_its_sample(deployed: LocalAws, name: str, megabytes: int) -> None:
     client = ModelClient(environment="local", session=deployed.session())
     served = f"{'images' if name in RESNETS else 'texts'}/{name}"
     _, difference = invoked(client, served)

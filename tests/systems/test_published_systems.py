@@ -84,14 +84,16 @@ def test_each_engine_is_built_once_on_the_gpu_that_serves_it(builds: EngineBuild
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_sample_is_answered_within_the_recipes_tolerance(invoke_twice: Callable[[str], Row], name: str) -> None:
+def test_the_response_to_the_sample_is_within_the_recipes_tolerance(
+    invoke_twice: Callable[[str], Row], name: str
+) -> None:
     row = invoke_twice(name)
     assert row.difference <= row.tolerance
     assert "not found" not in row.engine
     assert row.stand_ins, "no backend of these systems runs here without a stand-in"
 
 
-def test_the_three_formats_of_resnet_answer_alike(client: ModelClient) -> None:
+def test_the_three_formats_of_resnet_agree(client: ModelClient) -> None:
     answers = []
     for name in (f"images/{name}" for name in RESNETS):
         [output] = client.invoke(name, sample_arrays(client, name)).outputs.values()
@@ -100,7 +102,7 @@ def test_the_three_formats_of_resnet_answer_alike(client: ModelClient) -> None:
     np.testing.assert_allclose(answers[2], answers[0], atol=1e-4)
 
 
-def test_the_two_formats_of_inception_answer_alike(client: ModelClient) -> None:
+def test_the_two_formats_of_inception_agree(client: ModelClient) -> None:
     onnx, graphdef = (
         client.invoke(name, sample_arrays(client, name), variant=variant).outputs["OUTPUT"]
         for name, variant in INCEPTIONS.items()
@@ -117,7 +119,7 @@ def test_the_ab_test_of_environment_dev_splits_requests_by_its_weights(client: M
     }
 
 
-def test_ten_copies_of_bert_churn_through_a_cache_of_three_with_every_answer_right(
+def test_ten_copies_of_bert_in_a_cache_of_three_all_respond_correctly(
     systems_aws: LocalAws, client: ModelClient
 ) -> None:
     before = fleet_of(systems_aws, "engines")
@@ -130,7 +132,7 @@ def test_ten_copies_of_bert_churn_through_a_cache_of_three_with_every_answer_rig
     assert fleet["errors"] == 0
 
 
-def test_the_pooled_output_can_be_asked_for_alone(client: ModelClient) -> None:
+def test_the_pooled_output_can_be_requested_alone(client: ModelClient) -> None:
     name = COPY_NAMES[0]
     inputs = sample_arrays(client, name)
     both = client.invoke(name, inputs)
@@ -158,7 +160,7 @@ def test_requests_of_a_batch_are_translated_together_and_each_as_it_is_alone(cli
         np.testing.assert_array_equal(output, expected[index % 2])
 
 
-def test_the_page_for_clients_runs_as_it_stands(systems: Project, client: ModelClient, tmp_path: Path) -> None:
+def test_the_page_for_clients_runs_unchanged(systems: Project, client: ModelClient, tmp_path: Path) -> None:
     copyfile(systems.root / "model_repos" / "resnet50-onnx" / "sample" / "image.jpg", tmp_path / "dog.jpg")
     printed = run_python(client, folder=tmp_path)
     assert printed["ResNet50: image → top-5"].count("\n") == 15
@@ -168,7 +170,7 @@ def test_the_page_for_clients_runs_as_it_stands(systems: Project, client: ModelC
         assert systems.run(*files, "--environment", "local").stdout
 
 
-def test_what_stands_in_is_said_in_status(systems: Project, systems_aws: LocalAws) -> None:
+def test_stand_ins_are_reported_in_status(systems: Project, systems_aws: LocalAws) -> None:
     shown = systems.run("local", "status").stdout
     for word in ("tensorrt", "dali", "tensorflow", "execution environment"):
         assert word in shown

@@ -88,7 +88,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return call
 
 
-def test_without_a_word_the_environments_prices_are_shown_and_what_nobody_knows(run: Run) -> None:
+def test_without_an_argument_the_environments_prices_are_shown_and_those_that_are_unknown(run: Run) -> None:
     code, said, _ = run()
     assert code == 0
     lines = {line.split()[0]: line for line in said.splitlines() if line.split()}
@@ -119,7 +119,7 @@ def test_an_environment_s_own_price_is_shown_as_its_own(run: Run, project: Path)
     assert "prod/digits" not in said
 
 
-def test_an_update_asks_for_every_environment_s_region_and_writes_a_file_of_the_schema(
+def test_an_update_requests_every_environment_s_region_and_writes_a_file_of_the_schema(
     run: Run, aws: PriceList, project: Path
 ) -> None:
     aws.page = 2
@@ -200,7 +200,7 @@ def test_without_credentials_the_message_names_the_permission(run: Run, aws: Pri
         (["list", "--region", "us-east-9"], ["found:   us-east-9"]),
     ],
 )
-def test_wrong_input_ends_with_2_and_asks_nobody(
+def test_wrong_input_ends_with_2_and_sends_no_request(
     arguments: list[str], words: list[str], run: Run, aws: PriceList
 ) -> None:
     code, _, told = run(*arguments)

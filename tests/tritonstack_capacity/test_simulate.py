@@ -25,7 +25,7 @@ def run(folder: Path, *arguments: str, text: str = GOOD) -> Result:
     return CliRunner().invoke(simulate.command, [str(written(folder, text)), *arguments])
 
 
-def test_the_answer_is_printed_with_what_it_assumes(tmp_path: Path) -> None:
+def test_the_result_is_printed_with_what_it_assumes(tmp_path: Path) -> None:
     result = run(tmp_path, text=SCALED)
     assert result.exit_code == 0, result.output
     words = " ".join(result.output.split())
@@ -57,7 +57,7 @@ def test_the_json_is_the_same_for_a_seed_and_another_for_another(tmp_path: Path)
     assert document["seed"] == 3
 
 
-def test_the_files_hold_the_answer_and_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
+def test_the_files_hold_the_result_and_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
     result = run(
         tmp_path, "--output", str(tmp_path / "out" / "a.json"), "--html", str(tmp_path / "a.html"), text=SCALED
     )
@@ -79,7 +79,7 @@ def test_a_trace_takes_the_place_of_the_curve(tmp_path: Path) -> None:
     assert document["split"] is None
 
 
-def test_a_limit_that_is_missed_ends_with_1_after_the_answer(tmp_path: Path) -> None:
+def test_a_limit_that_is_missed_ends_with_1_after_the_result(tmp_path: Path) -> None:
     slow = SCALED.replace("latency_limit_ms: 900", "latency_limit_ms: 21").replace(
         "per_minute: 600", "per_minute: 9000"
     )
@@ -101,9 +101,7 @@ def test_wrong_scenarios_end_with_two(tmp_path: Path) -> None:
     assert "No such file" in str(missing.exception)
 
 
-def test_the_documented_scenario_and_commands_run_as_they_stand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_documented_scenario_and_commands_run_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (REPOSITORY / "docs" / "simulate.md").read_text(encoding="utf-8")
     scenarios = dict(re.findall(r"```yaml (\S+)\n(.*?)```", page, flags=re.DOTALL))
     assert sorted(scenarios) == ["deployed.yaml", "scenario.yaml"]

@@ -32,7 +32,7 @@ def run(*arguments: str, measurements: Path = PUBLISHED) -> Result:
     return CliRunner().invoke(size.command, ["--measurements", str(measurements), *arguments])
 
 
-def test_the_table_marks_the_cheapest_and_says_the_target() -> None:
+def test_the_table_marks_the_cheapest_and_shows_the_target() -> None:
     result = run("--load", "30000", "--latency-ms", "500")
     assert result.exit_code == 0
     assert "23 x trt-db on ml.g4dn.2xlarge, 21.62 USD an hour" in result.output
@@ -67,7 +67,7 @@ def test_a_safety_factor_is_a_share(text: str) -> None:
     assert [(each.field, each.found) for each in result.exception.problems] == [("--safety-factor", text)]
 
 
-def test_an_unknown_price_is_said_and_never_a_zero(tmp_path: Path) -> None:
+def test_an_unknown_price_is_reported_and_never_a_zero(tmp_path: Path) -> None:
     file = measured(tmp_path, "a,ml.unheard.xlarge,600,80")
     result = run("--load", "6000", "--latency-ms", "100", measurements=file)
     assert result.exit_code == 0

@@ -42,7 +42,7 @@ def refused(result: Result) -> str:
     return str(result.exception)
 
 
-def test_the_diff_is_all_of_the_standard_output_and_the_reasons_are_beside_it(project: Path) -> None:
+def test_the_diff_is_all_of_standard_output_and_the_reasons_are_on_standard_error(project: Path) -> None:
     file = project / "environments" / "prod.yaml"
     before = file.read_text()
     result = run(*PROD)
@@ -91,7 +91,7 @@ def test_the_files_own_region_and_prices_count(project: Path) -> None:
     assert "at the maximum: 171.00 USD an hour" in document["edit"]["notes"]
 
 
-def test_the_price_list_beside_the_file_counts_wherever_the_command_runs(
+def test_the_price_list_in_the_file_s_folder_counts_wherever_the_command_runs(
     project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_prices(project, 9.25)

@@ -112,7 +112,7 @@ def test_no_aws_setting_of_the_shell_breaks_a_client(
 
 
 @pytest.mark.parametrize(("status", "content"), [(500, b"{}"), (200, b"<html>")])
-def test_a_runtime_that_answers_nonsense_is_a_message_with_what_to_do(status: int, content: bytes) -> None:
+def test_a_runtime_that_returns_nonsense_is_a_message_with_what_to_do(status: int, content: bytes) -> None:
     with (
         responding(content, status=status) as (port, _),
         pytest.raises(WorkFailedError, match=r"(?s)does not respond at .*do: .*tritonstack local down"),

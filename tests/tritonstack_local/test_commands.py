@@ -68,7 +68,7 @@ def test_permissions_are_enforced_and_recorded_unless_it_is_started_without_whic
 
 
 @pytest.mark.parametrize(("system", "machine"), [("darwin", "arm64"), ("win32", "AMD64"), ("linux", "aarch64")])
-def test_on_another_system_every_command_says_what_it_needs(
+def test_on_another_system_every_command_reports_what_it_needs(
     system: str, machine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.platform", system)

@@ -72,7 +72,7 @@ def test_synthesis_gets_one_environment_and_the_project_s_folders(cdk: Cdk, home
         assert lines[lines.index(value) - 1] == "--context"
 
 
-def test_a_deployment_takes_the_synthesised_templates_and_asks_nothing(cdk: Cdk, home: Path) -> None:
+def test_a_deployment_takes_the_synthesised_templates_without_a_prompt(cdk: Cdk, home: Path) -> None:
     cdk(SAY_ARGUMENTS + "; sys.stdout.buffer.write(b'caf\\xe9\\n')")
     lines = lines_of(lambda one: one.deploy("local/serving-*", concurrency=3))
     assert lines[:3] == ["deploy", "--app", str(home / "cdk.out" / "local")]
@@ -144,7 +144,7 @@ def test_an_interrupted_deployment_ends_the_cdk_also_one_that_ignores_sigterm(
     wait_for(lambda: not psutil.pid_exists(pids[0]))
 
 
-def test_an_emulator_that_no_longer_answers_is_a_message_with_its_log() -> None:
+def test_an_emulator_that_no_longer_responds_is_a_message_with_its_log() -> None:
     with responding(b"") as (port, _):
         free = port
     with pytest.raises(WorkFailedError, match=r"its log: /logs/emulator\.log"):

@@ -74,7 +74,7 @@ def test_sources_are_watched_and_not_what_editors_leave(tmp_path: Path) -> None:
 
 
 @cases("before, now, lines")
-def test_each_output_stands_beside_the_one_before(
+def test_each_output_is_shown_next_to_the_one_before(
     before: dict[str, list[float]] | str, now: dict[str, list[float]], lines: list[str]
 ) -> None:
     old = before if isinstance(before, str) else {name: np.array(value) for name, value in before.items()}

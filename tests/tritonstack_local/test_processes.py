@@ -79,7 +79,7 @@ def test_a_later_process_with_the_same_id_is_neither_ours_nor_touched(sleeper: s
     assert sleeper.poll() is None
 
 
-def test_a_stop_does_not_wait_for_someone_to_reap_what_has_ended(tmp_path: Path) -> None:
+def test_a_stop_does_not_wait_for_an_ended_process_to_be_reaped(tmp_path: Path) -> None:
     """In a container without an init the processes of an earlier command stay zombies for ever."""
     code = (
         "import os, time\n"
@@ -125,7 +125,7 @@ RUNTIME = ProcessRecord(pid=11, started=2.5, log="/logs/runtime.log")
 WHOLE = RunningRecord(emulator_port=4566, runtime_port=4567, keys=KEYS, emulator=EMULATOR, runtime=RUNTIME)
 
 
-def test_a_record_is_read_as_it_was_written_until_it_is_forgotten(tmp_path: Path) -> None:
+def test_a_record_is_read_as_it_was_written_until_it_is_removed(tmp_path: Path) -> None:
     paths = LocalPaths(tmp_path)
     for record in (WHOLE, RunningRecord(emulator_port=1, runtime_port=2, keys=KEYS, emulator=EMULATOR)):
         write_record(paths, record)

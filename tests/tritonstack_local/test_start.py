@@ -20,7 +20,7 @@ from tritonstack_local.commands import start_stop as start
 from tritonstack_local.commands.start_stop import start_local_aws, stop_local_aws
 
 
-def test_what_was_started_answers_is_found_again_and_is_stopped(parts: FakeParts) -> None:
+def test_started_parts_respond_are_found_again_and_are_stopped(parts: FakeParts) -> None:
     steps: list[str] = []
     aws = parts.up(steps.append)
     assert [step.partition(" on port ")[0] for step in steps] == ["local AWS", "SageMaker runtime"]
@@ -47,7 +47,7 @@ def test_of_starts_at_once_one_starts_and_the_others_wait(parts: FakeParts) -> N
         ("emulator", "say nothing", r"(?s)the AWS emulator did not respond within 0 s.*emulator\.log"),
     ],
 )
-def test_a_part_that_dies_or_says_nothing_while_it_starts_is_reported_and_the_other_is_ended(
+def test_a_part_that_ends_or_is_silent_while_it_starts_is_reported_and_the_other_is_ended(
     parts: FakeParts, part: str, *, behaviour: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if behaviour == "say nothing":
@@ -88,7 +88,9 @@ def test_a_start_that_was_killed_is_ended_by_the_next_stop(parts: FakeParts) -> 
 
 
 @pytest.mark.parametrize("dead", [("emulator",), ("emulator", "runtime")])
-def test_when_one_of_two_died_a_stop_ends_the_other_and_reports_it(parts: FakeParts, dead: tuple[str, ...]) -> None:
+def test_when_one_of_two_parts_has_ended_a_stop_ends_the_other_and_reports_it(
+    parts: FakeParts, dead: tuple[str, ...]
+) -> None:
     aws = parts.up()
     for part in dead:
         kill(getattr(aws, part))
@@ -106,7 +108,7 @@ def test_when_one_of_two_died_a_stop_ends_the_other_and_reports_it(parts: FakePa
         ("emulator", "the AWS emulator had ended, and all that was deployed there with it: it is started again, empty"),
     ],
 )
-def test_the_part_that_died_is_started_again_alone_as_it_was_and_what_is_lost_is_said(
+def test_a_part_that_ended_is_started_again_alone_and_what_is_lost_is_reported(
     parts: FakeParts, dead: str, said: str
 ) -> None:
     notes: list[str] = []
@@ -140,7 +142,7 @@ def test_a_part_that_does_not_start_again_leaves_the_other_one_and_is_tried_agai
     assert parts.up().emulator == aws.emulator
 
 
-def test_beside_a_part_that_no_longer_answers_both_are_started_anew(parts: FakeParts) -> None:
+def test_where_one_part_no_longer_responds_both_are_started_again(parts: FakeParts) -> None:
     aws, notes = parts.up(), list[str]()
     kill(aws.runtime)
     psutil.Process(aws.emulator.pid).suspend()

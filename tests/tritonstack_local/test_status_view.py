@@ -122,7 +122,7 @@ DALI = "backend dali runs x (with a word) on the CPU"
     ],
     ids=["of two models", "of many", "a plan's graph", "other words"],
 )
-def test_a_stand_in_is_named_once_for_all_models_of_which_it_is_true(logged: list[str], shown: list[str]) -> None:
+def test_a_stand_in_is_named_once_for_all_models_that_it_serves(logged: list[str], shown: list[str]) -> None:
     assert [str(line) for line in stand_ins(logged)] == shown
 
 
@@ -145,7 +145,7 @@ def test_a_failed_deployment_and_an_emulator_that_is_gone_are_reported() -> None
     assert "not written: GPUUtilization: no GPU" in shown
 
 
-def test_a_model_s_figures_stand_beside_its_whole_name() -> None:
+def test_a_model_s_figures_are_on_the_line_of_its_whole_name() -> None:
     shown = lines_of(status(fleet(models=[model(3, state="unloading", loads=2, hits=1234, in_flight=5)])))
     line = next(line for line in shown.splitlines() if "digits.0000000000000003.tar.gz" in line)
     assert line.strip("│ ").split() == ["digits.0000000000000003.tar.gz", "unloading", "2", "1234", "5", "30", "s"]

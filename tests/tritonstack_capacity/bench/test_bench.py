@@ -189,7 +189,7 @@ def test_every_load_is_measured_and_kept_as_it_comes() -> None:
     ],
     ids=["a model that fails", "5xx", "no answer of a model", "a page"],
 )
-def test_a_first_call_without_a_right_answer_ends_it(reply: Any, said: str) -> None:
+def test_a_first_request_without_a_right_response_ends_it(reply: Any, said: str) -> None:
     with world() as found:
         found.endpoint.always(reply)
         with pytest.raises(WorkFailedError, match=said):
@@ -198,7 +198,7 @@ def test_a_first_call_without_a_right_answer_ends_it(reply: Any, said: str) -> N
     assert len(found.endpoint.requests) == 1
 
 
-def test_failures_stop_it_and_are_told_in_words() -> None:
+def test_failures_stop_it_and_are_reported_in_words() -> None:
     with world() as found:
         busy_but_once(found.endpoint)
         result, _ = measured(found)

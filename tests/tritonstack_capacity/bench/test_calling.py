@@ -71,7 +71,7 @@ async def one_call(handler: Handler, *, timeout_seconds: float = 10.0) -> tuple[
         return await caller(), caller.last
 
 
-def test_a_right_answer_is_kept_with_its_type() -> None:
+def test_a_right_response_is_kept_with_its_type() -> None:
     async def handler(request: web.Request) -> web.Response:
         assert await request.read() == BODY.content
         assert request.headers["Content-Type"] == BODY.content_type
@@ -97,14 +97,14 @@ def test_a_right_answer_is_kept_with_its_type() -> None:
     ],
     ids=["the container's words", "SageMaker's words", "other JSON", "a hash", "many words"],
 )
-def test_a_failure_is_told_in_its_own_words(told: object, said: str) -> None:
+def test_a_failure_is_reported_in_its_own_words(told: object, said: str) -> None:
     async def handler(_: web.Request) -> web.Response:
         return web.json_response(told, status=424)
 
     assert asyncio.run(one_call(handler)) == (said, None)
 
 
-def test_a_call_without_an_answer_is_given_up() -> None:
+def test_a_request_without_a_response_is_given_up() -> None:
     async def handler(_: web.Request) -> web.Response:
         await asyncio.sleep(30)
         return web.Response()

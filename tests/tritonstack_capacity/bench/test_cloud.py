@@ -89,7 +89,7 @@ def test_a_build_is_started_followed_and_its_results_fetched(tmp_path: Path) -> 
     assert settings["options"][0].startswith(f"{DIGITS['name']}/")
 
 
-def test_a_build_that_fails_is_told_with_what_it_left(tmp_path: Path) -> None:
+def test_a_build_that_fails_is_reported_with_what_it_left(tmp_path: Path) -> None:
     [fetched] = followed(Cloud(statuses=("FAILED",)), []).run([DIGITS["name"]], tmp_path)
     assert "build:1 ended as FAILED" in fetched.failed
     with pytest.raises(WorkFailedError, match="left no results"):
@@ -125,7 +125,7 @@ class InterruptedStart(Cloud):
         return [request["idempotencyToken"] for request in self.requests("StartBuild")]
 
 
-def test_a_test_that_was_interrupted_while_it_was_started_is_stopped_and_its_id_told(tmp_path: Path) -> None:
+def test_a_test_that_is_interrupted_while_it_starts_is_stopped_and_its_id_printed(tmp_path: Path) -> None:
     cloud, told = InterruptedStart(statuses=("IN_PROGRESS",)), list[str]()
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), terminated_as_interrupted():
@@ -157,7 +157,7 @@ def names_folder(cloud: Cloud, said: str) -> bool:
     ],
     ids=["started, or not", "lost sight of", "not stopped", "not fetched"],
 )
-def test_who_loses_a_test_is_told_what_of_it_goes_on_and_where_its_results_will_be(
+def test_a_lost_test_is_reported_with_what_goes_on_and_where_its_results_will_be(
     tmp_path: Path,
     *,
     call: str,
@@ -172,7 +172,7 @@ def test_who_loses_a_test_is_told_what_of_it_goes_on_and_where_its_results_will_
     assert not cloud.stopped
 
 
-def test_a_start_that_is_refused_and_what_is_not_deployed_are_told(tmp_path: Path) -> None:
+def test_a_refused_start_and_what_is_not_deployed_are_reported(tmp_path: Path) -> None:
     with pytest.raises(WorkFailedError, match=r"cannot be started: .*it is expired"):
         followed(Cloud(refused={"StartBuild": EXPIRED}), []).run([DIGITS["name"]], tmp_path)
     with pytest.raises(WorkFailedError, match="do: deploy dev/"):
@@ -213,7 +213,7 @@ def test_an_execution_that_is_started_once_more_is_the_same(ended: bool) -> None
         ("load_test: {}", ("--to", "file/folder"), "Not a directory"),
     ],
 )
-def test_mistakes_in_files_are_told_before_aws_is_asked(
+def test_mistakes_in_files_are_reported_before_any_request_to_aws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, header: str, arguments: tuple[str, ...], said: str
 ) -> None:
     def asked(*_: object, **__: object) -> None:

@@ -113,7 +113,7 @@ def test_failures_are_counted_in_words_and_what_did_not_end_or_is_marked_as_fail
     assert verdicts(measured(), p95_ms=1) == ["failed"]
 
 
-def test_an_unknown_price_is_said_and_fails_only_where_the_gate_says_so() -> None:
+def test_an_unknown_price_is_reported_and_fails_only_where_the_gate_asks_for_it() -> None:
     for fails in (False, True):
         gate = GateSettings(usd_per_million=1, unknown_price_fails=fails)
         held = hold(measured(fast(*LADDER)), gate, usd_per_hour=lambda _: None)
@@ -178,7 +178,7 @@ def test_the_command_exits_by_the_gate_of_the_results_environment(
     assert ("FAILED" in ran.stderr) is bool(code)
 
 
-def test_every_file_that_cannot_be_judged_is_told_before_any_is(
+def test_every_file_that_cannot_be_judged_is_reported_before_any_is_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, gone, ungated = tmp_path / "bad.json", tmp_path / "gone.json", tmp_path / "ungated.json"

@@ -113,7 +113,7 @@ def test_a_default_job_has_neither_traffic_nor_types() -> None:
     assert job["request"] == {"InputConfig": {}, "JobType": "Default", "JobDescription": "fast on any type"}
 
 
-def test_a_build_is_told_the_options_of_bench() -> None:
+def test_a_build_gets_the_options_of_bench() -> None:
     settings = BenchBuildSettings(users=(1, 2), stop_latency_ms=80.0)
     options = bench_test_settings("1", ["several/fast"], environment="dev", settings=settings)["options"]
     parsed = command.make_context("bench", list(options)).params

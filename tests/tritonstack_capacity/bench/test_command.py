@@ -39,7 +39,7 @@ def test_options_that_would_be_ignored_are_refused(arguments: tuple[str, ...], f
     assert refused(*arguments)[0] == field
 
 
-def test_what_the_own_client_takes_and_what_perf_analyzer_is_told_is_taken(
+def test_options_of_the_own_client_and_of_perf_analyzer_are_accepted(
     ran: list[tuple[BenchSettings, bool]],
 ) -> None:
     bench("digits", *BY_CLIENT, "--users", "600", "--output", "y", "--generator", "client")
@@ -64,7 +64,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[BenchSettings, bool]]:
 
 
 @pytest.mark.parametrize(("failed", "code"), [(False, 0), (True, 1)])
-def test_the_exit_code_says_whether_something_failed(failed: bool, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_exit_code_is_1_where_something_failed(failed: bool, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     one = FOUND.results[0].model_copy(update={"failed": failed})
     found = FOUND.model_copy(update={"results": [FOUND.results[0], one]})
     monkeypatch.setattr(bench_module, "_run", lambda *_, **__: found)

@@ -48,7 +48,7 @@ def test_the_fleet_with_most_of_the_traffic_is_the_one() -> None:
 
 
 @pytest.mark.parametrize("fleets", [(), (fleet(4, serving=False),), (fleet(None),)])
-def test_where_none_serves_it_is_told(fleets: tuple[dict[str, Any], ...]) -> None:
+def test_where_no_container_serves_it_is_reported(fleets: tuple[dict[str, Any], ...]) -> None:
     with pytest.raises(WorkFailedError, match="no container serves endpoint local-bert"):
         serving_fleet(status(*fleets), "local-bert")
 
@@ -70,7 +70,7 @@ async def test_status_of_the_local_runtime_has_what_is_read_of_it(tmp_path: Path
         assert name_hash_of(found, "bert.0123456789abcdef.tar.gz") == loaded.hash
 
 
-def test_ports_are_the_servers_own_unless_its_command_says_others() -> None:
+def test_ports_are_the_servers_defaults_unless_its_command_sets_others() -> None:
     with local_container(status(fleet(os.getpid())), "local-bert") as found:
         assert (found.port, found.metrics_port, found.server_version) == (8080, 8002, "2.51.0")
 
@@ -78,7 +78,7 @@ def test_ports_are_the_servers_own_unless_its_command_says_others() -> None:
 @pytest.mark.parametrize(
     ("name_hash", "path"), [("f" * 32, f"/models/{'f' * 32}/invoke"), (None, "/invocations")], ids=["multi", "single"]
 )
-def test_it_is_asked_as_sagemaker_asks(name_hash: str | None, path: str) -> None:
+def test_a_request_to_the_container_is_the_one_that_sagemaker_sends(name_hash: str | None, path: str) -> None:
     with local_container(status(fleet(os.getpid())), "local-bert") as found:
         request = found.request(subject().target, BODY, name_hash=name_hash)
 
@@ -154,6 +154,6 @@ def test_sagemakers_latencies_are_of_whole_minutes_and_in_milliseconds() -> None
     assert (asked["StartTime"].second, asked["EndTime"].minute, asked["Period"]) == (0, 3, 180)
 
 
-def test_a_caller_who_may_not_ask_gets_none() -> None:
+def test_without_the_permission_there_are_no_figures() -> None:
     refused = FakeAws(refused={"GetMetricStatistics": "AccessDenied"}).client("cloudwatch")
     assert endpoint_figures(refused, endpoint="e", variant="v", begin=BEGIN, end=END) == []

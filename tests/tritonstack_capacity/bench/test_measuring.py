@@ -80,7 +80,7 @@ def test_rounds_that_agree_end_after_the_least_of_them() -> None:
     assert point.all.percentiles_ms["95"] == pytest.approx(10)
 
 
-def test_rounds_that_never_agree_end_after_the_most_of_them_and_say_so() -> None:
+def test_rounds_that_never_agree_end_at_the_maximum_and_are_reported() -> None:
     point = whole(level(Users(count=1), lambda at: 0.01 if int((at - 1) / 2) % 2 else 0.05))
 
     assert len(point.rounds) == RULE.most
@@ -267,7 +267,7 @@ def test_a_closed_loop_sees_one_slow_call_where_an_open_one_sees_all_that_waited
     assert len(slow_open) == 8
 
 
-def test_each_user_calls_again_as_soon_as_it_is_answered_and_stops_where_it_is_too_many() -> None:
+def test_each_user_sends_its_next_request_at_once_and_stops_where_it_is_too_many() -> None:
     samples, most, _ = closed(0.25, (3, 2.1))
     assert (len(samples), most) == (27, 3)
     fewer, _, _ = closed(1.0, (3, 1.5), (1, 2.0))

@@ -67,7 +67,7 @@ def analyser(*, calls: int = 10_000, seconds: float = 60.0) -> Analyser:
         ),
     ],
 )
-def test_it_is_told_the_load_in_its_own_words(load: Load, expected: list[str]) -> None:
+def test_it_gets_the_load_as_its_own_options(load: Load, expected: list[str]) -> None:
     told = arguments(load, SETTINGS, data=Path("in"), export=Path("out"))
 
     place = told.index(expected[0])
@@ -91,7 +91,9 @@ def test_what_it_cannot_send_is_refused(array: Any) -> None:
         kserve_data(payload(x=array), BATCHES)
 
 
-def test_where_it_is_not_installed_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_where_it_is_not_installed_the_way_to_get_it_is_printed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("tritonstack_capacity.bench.perf_analyzer.machine_folder", lambda: tmp_path)
@@ -153,7 +155,7 @@ def test_measurements_that_never_agree_are_taken_as_they_come(program: Callable[
     ],
     ids=["its last line", "an error before a trace"],
 )
-def test_what_it_says_is_told_where_it_measured_nothing(does: str, said: str, program: Callable[[str], Path]) -> None:
+def test_its_output_is_reported_where_it_measured_nothing(does: str, said: str, program: Callable[[str], Path]) -> None:
     program(does)
 
     with pytest.raises(WorkFailedError, match=f"perf_analyzer, 2 users: {said}$"):

@@ -26,7 +26,7 @@ FOUND = document(
 )
 
 
-def test_the_document_is_what_its_schema_says_and_reads_back(tmp_path: Path) -> None:
+def test_the_document_fits_its_schema_and_reads_back(tmp_path: Path) -> None:
     write_results(tmp_path / "results", FOUND)
     written = tmp_path / "results" / "results.json"
 
@@ -72,7 +72,7 @@ def test_a_result_above_the_limit_is_named_and_not_drawn_as_within_it() -> None:
     assert titled(html, "Latency against throughput").count("<li>") == 4, "all of them"
 
 
-def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
+def test_the_page_shows_what_the_terminal_shows_of_a_result() -> None:
     found = result(
         "plain",
         {**point(users=1, per_minute=1000, p95=60), "failures": {"503: busy": 7}},
@@ -149,14 +149,14 @@ def test_where_no_load_is_within_the_limit_the_row_is_the_fastest_and_misses_it(
     ],
     ids=["as a person writes it", "as a build writes it", "no text format"],
 )
-def test_it_tells_what_the_configuration_is(config: str, expected: tuple[str, ...]) -> None:
+def test_a_row_holds_the_configuration(config: str, expected: tuple[str, ...]) -> None:
     header, row = measurements_csv(document(result("both", SLOW_AND_FAST[0], config={"bert": config}))).splitlines()
 
     told = dict(zip(header.split(","), row.split(","), strict=True))
     assert tuple(told[name] for name in COLUMNS[1:4]) == expected
 
 
-def test_a_result_without_an_answer_has_no_row() -> None:
+def test_a_result_without_a_response_has_no_row() -> None:
     assert len(measurements_csv(document(result("plain"))).splitlines()) == 1
 
 

@@ -78,7 +78,7 @@ def test_what_contradicts_itself_is_refused(settings: BenchSettings, fields: lis
         check(settings, OptionReader(), local=True)
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_everything_that_is_wrong_is_reported_at_once() -> None:
     reader = OptionReader()
     reader.users("0,4")
     reader.rates("-1", "poisson")
@@ -114,7 +114,7 @@ def test_loads_are_read_in_their_order_and_once_each() -> None:
     assert not reader.problems
 
 
-def test_the_posts_words_stand_for_every_overlay_that_is_so() -> None:
+def test_the_posts_words_select_every_overlay_that_they_describe() -> None:
     found = configured_names(
         "nlp/bert-large", ["plain", "dynamic-batching", "two-instances", "both"], model_repos=MODELS
     )
@@ -131,7 +131,7 @@ def test_the_posts_words_stand_for_every_overlay_that_is_so() -> None:
     }
 
 
-def test_every_configuration_that_is_none_is_told() -> None:
+def test_every_configuration_that_does_not_exist_is_reported() -> None:
     with pytest.raises(InputError) as error:
         configured_names("bert-large", ["plane", "both", "fp8"], model_repos=MODELS)
 

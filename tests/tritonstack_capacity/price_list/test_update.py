@@ -56,7 +56,7 @@ def test_a_type_that_the_list_has_no_longer_stays_with_the_date_of_its_list() ->
         ([text(TYPE, usagetype=f"USE1-Other:{TYPE}")], "they are of other things"),
     ],
 )
-def test_an_answer_without_a_single_clear_price_is_failed_work(documents: list[str], words: str) -> None:
+def test_a_response_without_a_single_clear_price_is_failed_work(documents: list[str], words: str) -> None:
     with pytest.raises(WorkFailedError, match=words) as failed:
         run(*documents, old=run(text(TYPE)).prices)
     assert f"none of the Price List's 1 products of {REGION}" in str(failed.value)

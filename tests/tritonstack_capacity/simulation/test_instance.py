@@ -89,7 +89,7 @@ def mean_latency(kind: ModelKind, *, rate: float, count: int, executions: int = 
     return float(happening.calls.latencies[count // 10 :].mean())
 
 
-def test_exponential_executions_wait_as_erlang_c_says() -> None:
+def test_exponential_executions_wait_as_by_erlang_c() -> None:
     servers, load, mean = 3, 2.0, 0.1
     kind = replace(KIND, fixed=mean, exponential=True, copies=servers)
     expected = mean + erlang_c(servers=servers, load=load) * mean / (servers - load)
@@ -97,7 +97,7 @@ def test_exponential_executions_wait_as_erlang_c_says() -> None:
     assert found == pytest.approx(expected, rel=0.01)
 
 
-def test_constant_executions_wait_as_pollaczek_and_khinchine_say() -> None:
+def test_constant_executions_wait_as_by_pollaczek_and_khinchine() -> None:
     seconds, busy = 0.1, 0.6
     expected = seconds * busy / (2 * (1 - busy))
     found = mean_latency(replace(KIND, fixed=seconds), rate=busy / seconds, count=300_000) - seconds
@@ -174,7 +174,7 @@ def test_hits_are_those_of_the_plainest_lru(sequence: list[int], places: int) ->
 
 @given(trace=TIMED, count=st.integers(1, 3), routing=st.sampled_from(["random", "least_outstanding", "loaded"]))
 @example(trace=calls((0.0, 0), (0.0, 1), (0.0, 2), (0.0, 3)), count=1, routing="random")
-def test_every_call_is_answered_and_counted_once(trace: Trace, count: int, routing: str) -> None:
+def test_every_request_gets_a_response_and_is_counted_once(trace: Trace, count: int, routing: str) -> None:
     happening = simulate(fleet(count=count, routing=routing, **TIGHT), table(*KINDS), trace, seed=1)  # type: ignore[arg-type]
     assert not np.isnan(happening.calls.latencies).any()
     found = call_figures(happening, trace, after=0.0)

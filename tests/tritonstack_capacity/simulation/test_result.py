@@ -56,7 +56,7 @@ def test_percentiles_are_measured_values_and_the_warm_up_is_left_out() -> None:
     assert call_figures(happening, trace, after=100.0).hit_ratio == 1.0
 
 
-def test_an_unknown_price_is_said_and_never_zero(tmp_path: Path) -> None:
+def test_an_unknown_price_is_reported_and_never_zero(tmp_path: Path) -> None:
     unknown = simulated(tmp_path, ("xlarge}", "xlarge, region: af-south-1}"))
     assert unknown.cost.total is None
     assert unknown.cost.per_million is None

@@ -61,7 +61,7 @@ def test_what_an_endpoint_deploys_is_taken_from_its_environment(tmp_path: Path, 
     assert found.price[0] == 0.5
 
 
-def test_the_scenario_stands_above_its_environment(tmp_path: Path, project: Path) -> None:
+def test_the_scenario_overrides_its_environment(tmp_path: Path, project: Path) -> None:
     own = "instance: {type: ml.g5.xlarge, count: 3}\nrouting: random\nmodel_cache: disabled\n"
     changed(project, "models: [digits-onnx", "model_cache: enabled\n    models: [digits-onnx")
     found = read(tmp_path, PROD + own)
@@ -69,7 +69,7 @@ def test_the_scenario_stands_above_its_environment(tmp_path: Path, project: Path
     assert (found.fleet.count, found.fleet.routing, found.fleet.machine.cached) == (3, "random", False)
 
 
-def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, project: Path) -> None:
+def test_a_built_archive_gives_sizes_batches_and_instances(tmp_path: Path, project: Path) -> None:
     environment = load_environment(project / "environments" / "prod.yaml")
     digest = digests_of(sources_of("digits-onnx", project / "model_repos", choice_of(environment)))["digits-onnx"]
     config = "max_batch_size: 16\ninstance_group [{count: 2}]\ndynamic_batching {max_queue_delay_microseconds: 500}"
@@ -142,13 +142,13 @@ def test_cold_starts_are_the_median_of_all_results_beyond_a_warm_call(tmp_path: 
 
 
 @cases("edit, field, words")
-def test_results_that_tell_nothing_of_the_model_are_refused(tmp_path: Path, edit: str, field: str, words: str) -> None:
+def test_results_without_anything_of_the_model_are_refused(tmp_path: Path, edit: str, field: str, words: str) -> None:
     results(tmp_path, cold_result("bert", 4100.0), result("plain", name="roberta"))
     written(tmp_path, "a,b\n", name="t.csv")
     assert words in problems(tmp_path, GOOD.replace(LARGE, f"{LARGE}, {edit}"))[field]
 
 
-def test_a_manifest_tells_how_triton_batches_unless_the_scenario_does(tmp_path: Path) -> None:
+def test_a_manifest_gives_how_triton_batches_unless_the_scenario_does(tmp_path: Path) -> None:
     batching = "dynamic_batching {max_queue_delay_microseconds: 250}"
     config = f"max_batch_size: 8\n{batching}\ninstance_group [{{count: 2}}, {{count: 1}}]"
     parts = {"archive": {"bytes": MIB, "tar_bytes": MIB}, "model": {"name": "m"}, "configs": {"m": config}}

@@ -68,7 +68,7 @@ def test_a_poisson_curve_has_its_rates_and_another_seed_other_calls(tmp_path: Pa
 
 
 @cases("text, expected")
-def test_wrong_fields_are_told_at_once_with_their_lines_and_so_are_contradictions(
+def test_wrong_fields_and_contradictions_are_reported_at_once_with_their_lines(
     tmp_path: Path, text: str, expected: dict[str, str]
 ) -> None:
     found = problems(tmp_path, text)
@@ -91,7 +91,7 @@ def test_a_warm_up_is_shorter_than_the_trace(tmp_path: Path) -> None:
     assert problems(tmp_path, text, trace="time_seconds,model\n").keys() == {""}
 
 
-def test_a_trace_is_read_and_tells_the_popularity(tmp_path: Path) -> None:
+def test_a_trace_is_read_and_gives_the_popularity(tmp_path: Path) -> None:
     trace = written(tmp_path, "time_seconds,model\n0.5,small-1\n0.5,large\n7,small-1\n7.25,small-1\n", name="t.csv")
     found = prepare(written(tmp_path), seed=0, trace=trace)
     assert list(found.trace.times) == [0.5, 0.5, 7.0, 7.25]

@@ -55,7 +55,7 @@ def test_what_is_written_is_read(
 @example(content=b'1,"small-0', headed=True, packed=False)
 @example(content=b"\x1f\x8b\x08", headed=False, packed=False)
 @IN_ONE_FOLDER
-def test_bytes_are_a_trace_or_an_error_that_says_why(
+def test_bytes_are_a_trace_or_an_error_with_the_reason(
     tmp_path: Path, content: bytes, *, headed: bool, packed: bool
 ) -> None:
     whole = (HEADER.encode() if headed else b"") + content
@@ -77,7 +77,7 @@ def test_a_time_is_a_number_as_csv_files_have_them(tmp_path: Path, moment: str) 
     assert "line 2, time_seconds" in str(refusal(tmp_path, f"{HEADER}{moment},large\n".encode()))
 
 
-def test_each_wrong_line_is_told_by_its_number_and_of_many_the_first(tmp_path: Path) -> None:
+def test_each_wrong_line_is_reported_by_its_number_and_of_many_the_first(tmp_path: Path) -> None:
     lines = "5,large\n4,large\n6,tiny\n7,large,3\n\nx,large\n8,small-0\n"
     told = refusal(tmp_path, (HEADER + lines).encode()).problems
     assert [each.field for each in told] == [

@@ -48,7 +48,7 @@ def test_all_24_published_counts_and_costs_come_out_exactly() -> None:
 
 
 @given(load=POSITIVE, rate=POSITIVE)
-def test_the_count_is_the_least_that_answers_the_load(load: Decimal, rate: Decimal) -> None:
+def test_the_count_is_the_least_that_serves_the_load(load: Decimal, rate: Decimal) -> None:
     count = instances_for(load, rate=rate)
     assert count * rate >= load
     assert count == 1 or (count - 1) * rate < load

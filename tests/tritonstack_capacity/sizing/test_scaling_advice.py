@@ -122,7 +122,7 @@ def test_the_targets_form_and_the_factor_stay_as_the_file_has_them(
     assert why(change, "minimum").startswith("kept: nothing shows how quiet the day gets")
 
 
-def test_a_factor_that_is_told_goes_before_the_files(tmp_path: Path) -> None:
+def test_a_given_factor_goes_before_the_files(tmp_path: Path) -> None:
     own = "scaling: {minimum: 2, maximum: 4, requests_per_second: 4, safety_factor: 0.8}"
     change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(own)}"), factor="0.25")
     assert values(change)["safety_factor"] == (0.8, 0.25)

@@ -59,7 +59,7 @@ def responses(
     return list(Backend().execute(requests))
 
 
-def test_a_response_holds_the_outputs_its_request_asked_for(model: Any, tmp_path: Path, request_of: Any) -> None:
+def test_a_response_holds_the_outputs_that_its_request_names(model: Any, tmp_path: Path, request_of: Any) -> None:
     asked: list[list[str]] = []
 
     def run(inputs: dict[str, np.ndarray], outputs: list[str]) -> dict[str, np.ndarray]:

@@ -44,7 +44,7 @@ def regions(container: TritonContainer) -> list[Path]:
     return list(Path("/dev/shm").glob(f"{container._enclosure.shm_prefix}*"))
 
 
-def test_the_shared_container_answers_from_namespaces_of_its_own(sagemaker: Any) -> None:
+def test_the_shared_container_serves_from_namespaces_of_its_own(sagemaker: Any) -> None:
     container: TritonContainer = sagemaker.container
     assert (container.ping(), container.exited.done(), container.server_version) == (200, False, "2.51.0")
     with container.connect() as one:

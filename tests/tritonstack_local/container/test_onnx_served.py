@@ -161,7 +161,7 @@ def test_what_is_for_a_gpu_is_ignored_and_reported_once(sagemaker: Any, graphs: 
 PLAN = DOUBLE.replace("onnxruntime_onnx", "tensorrt_plan").replace("FP32", "FP16")
 
 
-def test_a_tensorrt_plan_is_served_from_the_graph_beside_it(sagemaker: Any, graphs: Path) -> None:
+def test_a_tensorrt_plan_is_served_from_the_graph_in_its_folder(sagemaker: Any, graphs: Path) -> None:
     files = {**double(graphs, PLAN), "double/1/model.plan": "a plan, which only its GPU can read"}
     assert sagemaker.load("plan", files).status == 200
     result = sagemaker.invoke_binary("plan", {"x": np.array([[1, 2, 3]], np.float16)})["y"]
@@ -190,7 +190,7 @@ ensemble_scheduling { step [
 """
 
 
-def test_an_ensemble_of_a_python_step_and_a_graph_answers(
+def test_an_ensemble_of_a_python_step_and_a_graph_is_invoked(
     sagemaker: Any, graphs: Path, python_model: Callable[..., Files]
 ) -> None:
     files = {**double(graphs), **python_model(), "whole/config.pbtxt": ENSEMBLE, "whole/1/.keep": ""}
@@ -228,7 +228,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=["as configured", "by compute capability", "tensors of the plan"],
 )
-def test_the_graph_in_a_marked_plan_answers_and_the_log_reports_it(
+def test_the_graph_in_a_marked_plan_is_served_and_the_log_reports_it(
     name: str, config: str, file: str, whole_numbers: str, *, sagemaker: Any, plan: Path
 ) -> None:
     assert sagemaker.load(name, {"double/config.pbtxt": config, f"double/1/{file}": plan}).status == 200

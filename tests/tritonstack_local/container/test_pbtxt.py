@@ -123,7 +123,7 @@ def pack_environment(target: Path, python: str, work: Path) -> None:
 
 
 @pytest.mark.parametrize(("packed_for", "place"), [(None, "the release's 3.10"), ("3.4", "its Python 3.4")])
-def test_an_environment_that_is_not_packed_or_for_another_python_is_stood_in_for(
+def test_an_environment_that_is_not_packed_or_for_another_python_gets_a_stand_in(
     packed_for: str | None, place: str, tmp_path: Path
 ) -> None:
     model = model_in(tmp_path, packed_for=packed_for)
@@ -151,7 +151,7 @@ def test_an_environment_for_the_local_python_a_damaged_one_and_none_stay_as_they
 @pytest.mark.parametrize(
     "path", ["env.tar.gz", "twice/env.tar.gz", "$TRITON_MODEL_DIRECTORY/env.tar.gz", "$$TRITON_MODEL_DIRECTORY/../no"]
 )
-def test_a_path_that_leads_to_nothing_in_the_image_either_is_not_stood_in_for(path: str, tmp_path: Path) -> None:
+def test_a_path_that_the_image_lacks_too_gets_no_stand_in(path: str, tmp_path: Path) -> None:
     model = model_in(tmp_path, packed_for=FILES.python_version)
     text = CONFIG.replace("$$TRITON_MODEL_DIRECTORY/env.tar.gz", path)
     (model / "config.pbtxt").write_text(text)
@@ -160,7 +160,7 @@ def test_a_path_that_leads_to_nothing_in_the_image_either_is_not_stood_in_for(pa
 
 
 @pytest.mark.parametrize(("packed_for", "changes"), [(FILES.python_version, 0), ("3.4", 1)])
-def test_an_environment_beside_the_model_is_the_archives_own(packed_for: str, changes: int, tmp_path: Path) -> None:
+def test_an_environment_in_the_model_folder_is_the_archives_own(packed_for: str, changes: int, tmp_path: Path) -> None:
     model = model_in(tmp_path)
     pack_environment(tmp_path / "env.tar.gz", packed_for, tmp_path / ".made")
     (model / "config.pbtxt").write_text(CONFIG.replace("env.tar.gz", "../env.tar.gz"))

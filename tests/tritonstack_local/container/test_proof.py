@@ -60,7 +60,7 @@ def prove(
 
 
 @installed
-def test_the_sample_is_answered_by_triton_and_what_was_changed_for_it_is_reported(tmp_path: Path) -> None:
+def test_triton_serves_the_sample_and_changes_made_for_it_are_reported(tmp_path: Path) -> None:
     made = repository(tmp_path)
     answer = prove(tmp_path, made, x=X)
     assert answer.outputs["y"].tolist() == [[5.0]]
@@ -154,7 +154,7 @@ def calling(root: Path, *, initialize: str = "") -> Path:
 
 @installed
 @pytest.mark.long
-def test_models_that_a_program_calls_are_loaded_beside_it_and_by_no_program_at_the_start(
+def test_models_that_a_program_calls_are_loaded_with_it_and_by_no_program_at_the_start(
     tmp_path: Path,
 ) -> None:
     answer = prove(tmp_path, calling(tmp_path), model="pipeline", loads=("double",), x=X)

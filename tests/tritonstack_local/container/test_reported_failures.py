@@ -85,7 +85,7 @@ def test_a_multi_model_server_responds_to_a_reported_failure_with_the_tables_sta
 
 
 @pytest.mark.parametrize("case", FAILURES)
-def test_a_single_model_server_ends_or_answers_with_the_status_and_text_of_the_table(
+def test_a_single_model_server_ends_or_responds_with_the_status_and_text_of_the_table(
     case: str, tmp_path: Path, make_sagemaker: type[SageMaker]
 ) -> None:
     told = FAILURES[case]

@@ -90,7 +90,7 @@ def hits(server: SageMaker, name: str) -> tuple[int, int]:
     [lambda: counter(config=CACHED), lambda: counter(ensemble=CACHED)],
     ids=["a model", "an ensemble, whose step does not run"],
 )
-def test_a_repeated_request_is_answered_from_the_cache(
+def test_a_repeated_request_is_served_from_the_cache(
     caching: SageMaker, request: pytest.FixtureRequest, make: Callable[[], Any]
 ) -> None:
     name = re.sub(r"\W", "", request.node.callspec.id)

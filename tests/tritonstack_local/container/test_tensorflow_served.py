@@ -91,7 +91,7 @@ def test_a_saved_model_is_refused_and_reports_what_is_served(sagemaker: Any) -> 
     assert "the CPU stand-in for tensorflow runs a frozen GraphDef alone" in reply.text
 
 
-def test_a_request_that_tensorflow_fails_on_gets_its_words_and_the_others_their_answers(
+def test_a_request_that_tensorflow_fails_gets_its_error_and_the_others_their_responses(
     sagemaker: Any, models: Path
 ) -> None:
     assert sagemaker.load("tf-failing", files(models, FAILING + TOGETHER, model="failing")).status == 200

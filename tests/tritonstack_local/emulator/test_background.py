@@ -109,6 +109,6 @@ assert (build.status, build.phases[-1].name, build.end is None) == ("FAULT", "CO
 
 
 @pytest.mark.parametrize("script", [ALARMS, BAKING, DELIVERY, BUILD], ids=["alarms", "baking", "delivery", "build"])
-def test_a_fault_at_one_thing_leaves_neither_it_nor_the_others_standing(script: str) -> None:
+def test_a_fault_at_one_item_stops_the_work_on_neither_it_nor_the_others(script: str) -> None:
     ran = subprocess.run([PYTHON, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

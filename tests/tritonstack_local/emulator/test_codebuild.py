@@ -104,7 +104,7 @@ def test_failing_command_fails_the_build_and_post_build_and_upload_still_run(aws
     assert store.get_object(Bucket=name, Key="out/half.txt")["Body"].read() == b"half\n"
 
 
-def test_commands_know_the_build_and_reach_the_local_aws(aws: Emulator, name: str) -> None:
+def test_commands_have_the_builds_variables_and_reach_the_local_aws(aws: Emulator, name: str) -> None:
     aws.client("ssm").put_parameter(Name=f"/{name}", Value="secret", Type="SecureString")
     make_project(
         aws,

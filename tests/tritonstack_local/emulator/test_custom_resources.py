@@ -114,7 +114,7 @@ def _signal(url: str, status: str, *, reason: str = "", content_type: str = "") 
         connection.close()
 
 
-def test_custom_resource_that_never_answers_fails_after_its_service_timeout(
+def test_custom_resource_without_a_response_fails_after_its_service_timeout(
     aws: Emulator, function: str, name: str
 ) -> None:
     aws.create_stack(name, {"Thing": _custom(function, Silent="Create", ServiceTimeout=120)})

@@ -190,7 +190,7 @@ def many(aws: Emulator) -> list[str]:
     return names
 
 
-def test_pages_hold_ten_unless_asked_otherwise_newest_first(aws: Emulator, many: list[str]) -> None:
+def test_pages_hold_ten_by_default_newest_first(aws: Emulator, many: list[str]) -> None:
     page = aws.client("sagemaker").list_endpoints(NameContains="listed-")
     assert [e["EndpointName"] for e in page["Endpoints"]] == many[::-1][:10]
     rest = aws.client("sagemaker").list_endpoints(NameContains="listed-", NextToken=page["NextToken"])

@@ -175,7 +175,7 @@ def test_status_names_what_left_the_file_and_an_environment_without_one(world: W
     assert not {world.name, f"{world.name}-b"} & found().keys()
 
 
-def test_an_account_is_bootstrapped_while_stack_and_bucket_stand(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_account_is_bootstrapped_while_stack_and_bucket_exist(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "BOOTSTRAP_STACK", f"{world.name}-toolkit")
     assert not stacks.bootstrap_stands(world.aws)
     stack = world.stack("toolkit", BUCKET, Outputs={"BucketName": {"Value": {"Ref": "Bucket"}}})

@@ -73,7 +73,7 @@ def test_what_aws_itself_reads_and_writes_for_a_job_outlives_a_short_fault(aws: 
     assert send(aws, "GET") == (200, {"faults": []})
 
 
-def test_s3_answers_a_conflict_with_the_code_that_was_asked_for(aws: Emulator, bucket: str) -> None:
+def test_s3_returns_a_conflict_with_the_code_that_the_fault_names(aws: Emulator, bucket: str) -> None:
     for code, answered in (({}, "ConditionalRequestConflict"), ({"code": "BucketNotEmpty"}, "BucketNotEmpty")):
         send(aws, "POST", {**fault(status=409), **code})
         with pytest.raises(ClientError, match=answered):

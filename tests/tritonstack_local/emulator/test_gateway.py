@@ -57,7 +57,7 @@ def test_tables_are_read_while_threads_fill_them() -> None:
     assert ran.returncode == 0, ran.stderr
 
 
-def test_invocation_is_handed_to_the_runtime_and_its_answer_back(fleets: Emulator) -> None:
+def test_invocation_is_passed_to_the_runtime_and_its_response_returned(fleets: Emulator) -> None:
     for body in (b"", b"\x00\xff" * 500, b"x" * (5 * 1024 * 1024)):
         answer = fleets.client("sagemaker-runtime").invoke_endpoint(
             EndpointName="dev-digits",

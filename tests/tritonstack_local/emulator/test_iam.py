@@ -155,7 +155,7 @@ def test_a_bucket_s_policy_denies_the_administrator_and_admits_a_role_that_has_n
     assert message.endswith("with an explicit deny in a resource-based policy")
 
 
-def test_a_key_is_used_by_nobody_whom_its_policy_does_not_admit(caller: Caller) -> None:
+def test_a_key_is_not_used_by_principals_that_its_policy_does_not_allow(caller: Caller) -> None:
     kms = caller.aws.client("kms")
     root = {**allow("kms:*"), "Principal": TRUSTED}
     keys = {who: kms.create_key(Policy=document(root))["KeyMetadata"] for who in ("account", "nobody")}
@@ -173,7 +173,7 @@ def test_a_key_is_used_by_nobody_whom_its_policy_does_not_admit(caller: Caller) 
 
 
 @cases("principal, assumes")
-def test_a_role_is_assumed_by_those_whom_its_trust_policy_names(
+def test_a_role_is_assumed_by_the_principals_of_its_trust_policy(
     guarded: Emulator, name: str, principal: Any, assumes: bool
 ) -> None:
     role = Caller(guarded, name, principal=principal)
@@ -202,7 +202,7 @@ def test_a_role_is_passed_by_those_who_may_pass_it_to_that_service(caller: Calle
 
 
 @cases("service, call, code")
-def test_an_access_key_of_nobody_is_refused(
+def test_an_access_key_without_an_owner_is_refused(
     guarded: Emulator, service: str, call: tuple[str, dict[str, str]], code: str
 ) -> None:
     nobodys = client(guarded, service, "AKIANOBODY0000000000")

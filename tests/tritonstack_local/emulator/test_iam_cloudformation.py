@@ -409,7 +409,7 @@ def test_the_role_of_a_change_set_is_the_stacks_from_its_execution_on(
     assert aws.delete_stack(name) == "DELETE_COMPLETE"
 
 
-def test_parameters_of_a_template_that_stand_in_systems_manager_need_the_right_to_read_them(
+def test_parameters_of_a_template_from_systems_manager_need_the_permission_to_read_them(
     aws: Emulator, name: str, role: ExecutionRole
 ) -> None:
     aws.client("ssm").put_parameter(Name=f"/{name}/given", Value="7", Type="String")

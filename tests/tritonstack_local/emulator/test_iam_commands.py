@@ -164,7 +164,7 @@ def test_the_status_lists_a_denial_with_the_statement_that_would_allow_it(
     assert lines[at + 3] == "an explicit deny overrides it"
 
 
-def test_the_status_says_where_nothing_is_enforced(aws: Emulator, commands: Any) -> None:
+def test_the_status_reports_services_where_nothing_is_enforced(aws: Emulator, commands: Any) -> None:
     commands(aws)
     assert "IAM is switched off: every request is allowed" in run("status").stdout
 

@@ -176,7 +176,7 @@ PLAIN = {
 }  # fmt: skip
 
 
-def test_services_whose_scope_has_another_name_are_answered(guarded: Emulator) -> None:
+def test_services_whose_scope_has_another_name_are_served(guarded: Emulator) -> None:
     assert guarded.client("service-quotas").list_service_quotas(ServiceCode="sagemaker")["Quotas"]
     assert guarded.client("application-autoscaling").describe_scalable_targets(ServiceNamespace="sagemaker")
     assert guarded.client("cloudwatch").describe_alarms()["ResponseMetadata"]

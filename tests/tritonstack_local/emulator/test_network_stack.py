@@ -57,7 +57,7 @@ def test_a_role_keeps_its_boundary_and_one_that_does_not_exist_is_refused(aws: E
     assert "does not exist or is not attachable" in str(aws.failures(name))
 
 
-def test_a_subnet_that_a_live_endpoint_is_in_is_left_where_it_was(aws: Emulator, name: str) -> None:
+def test_a_subnet_with_a_live_endpoint_is_not_deleted(aws: Emulator, name: str) -> None:
     network: dict[str, Any] = {
         "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.40.0.0/16"}},
         "Subnet": {

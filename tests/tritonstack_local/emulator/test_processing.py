@@ -141,7 +141,7 @@ def test_isolated_job_has_an_opt_ml_of_its_own_and_no_network(aws: Emulator, buc
     assert f"network {errno.ECONNREFUSED}" in log
 
 
-def test_stopped_job_is_asked_to_end_and_its_output_is_not_uploaded(aws: Emulator, bucket: str) -> None:
+def test_stopped_job_gets_sigterm_and_its_output_is_not_uploaded(aws: Emulator, bucket: str) -> None:
     start_job(aws, bucket, HANGING)
     wait_for_log(aws, bucket, "hanging")
     process = entrypoint_of(aws, bucket)

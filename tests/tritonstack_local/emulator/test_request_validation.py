@@ -62,7 +62,7 @@ def test_pattern_in_javas_classes_is_read() -> None:
     assert "regular expression" in _refusal("CreateModel", request)
 
 
-def test_what_the_local_aws_lacks_is_refused_by_name_and_is_known_to_botocore() -> None:
+def test_operations_that_the_local_aws_lacks_are_refused_by_name_and_exist_in_botocore() -> None:
     assert "rollbackMaximumBatchSize" in _refusal(
         "UpdateEndpoint",
         {

@@ -114,7 +114,7 @@ def test_change_set_reports_what_is_replaced(aws: Emulator, name: str) -> None:
     assert replaced == {"Config": "True", "Endpoint": "False"}
 
 
-def test_an_answer_waits_for_its_stack_and_an_endpoint_without_a_report_fails_in_bounded_time(
+def test_a_response_waits_for_its_stack_and_an_endpoint_without_a_report_fails_in_time(
     tmp_path: Path, name: str
 ) -> None:
     patient = {"TRITONSTACK_ENDPOINT_WAIT_SECONDS": "0.3", "TRITONSTACK_STACK_PATIENCE_SECONDS": "20"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE, Emulator
 
 
-def test_only_types_whose_schema_says_so_get_cloudformations_own_tags(aws: Emulator, name: str) -> None:
+def test_only_types_whose_schema_declares_it_get_cloudformations_own_tags(aws: Emulator, name: str) -> None:
     """By ``tagging.cloudFormationSystemTags`` of the resource schemas.
 
     Template reference, "Resource tag": "The propagation of stack-level tags to resources, including tags with the aws:

@@ -76,7 +76,7 @@ def test_a_stored_page_opened_by_a_presigned_url_does_nothing_with_the_key_in_it
     assert [each for each in users if each.startswith(name)] == []
 
 
-def test_an_answer_of_a_custom_resource_is_read_up_to_a_bound(aws: Emulator) -> None:
+def test_a_response_of_a_custom_resource_is_read_up_to_a_bound(aws: Emulator) -> None:
     path = f"/_ministack/cfn-response/{'0' * 36}"
     assert send(aws.port, "PUT", path, {}, b"{}")[0] == 200
     assert send(aws.port, "PUT", path, {}, bytes(2 << 20))[0] == 413

@@ -101,7 +101,7 @@ def allowing_headers(headers: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.parametrize(("server", "method", "path"), [(name, *each) for name in ROUTES for each in ROUTES[name]])
-def test_no_route_answers_a_page_s_request_even_with_the_keys(
+def test_no_route_serves_a_page_s_request_even_with_the_keys(
     ports: dict[str, int], server: str, method: str, path: str
 ) -> None:
     with_keys = {**OWN, "Authorization": SIGNED.format(KEYS.access_key_id, "s3")}
@@ -125,7 +125,7 @@ def test_a_link_may_lead_to_the_dashboard_but_no_frame_holds_it(ports: dict[str,
         assert answer_of(ports["dashboard"], "GET", "/", headers)[0] == wanted
 
 
-def test_a_bucket_answers_at_its_name_below_localhost(aws: Emulator, name: str) -> None:
+def test_a_bucket_is_reached_at_its_name_below_localhost(aws: Emulator, name: str) -> None:
     aws.client("s3").create_bucket(Bucket=name)
     signed = {"Authorization": SIGNED.format(KEYS.access_key_id, "s3")}
     for host in (f"{name}.localhost:{aws.port}", f"{name}.s3.localhost:{aws.port}"):
@@ -200,7 +200,7 @@ fetch(at + "/_tritonstack/health", {headers: {"X-Tritonstack-Token": "%(token)s"
 
 
 @needs_chromium
-def test_a_page_in_chromium_that_knows_the_keys_can_do_and_read_nothing(
+def test_a_page_in_chromium_that_has_the_keys_can_change_and_read_nothing(
     aws: Emulator, name: str, tmp_path: Path
 ) -> None:
     def users() -> list[str]:

@@ -119,7 +119,7 @@ def test_weights_change_together_and_the_count_of_one_variant(aws: Emulator, nam
         (True, ["DesiredInstanceCount"], (5, 1)),
     ],
 )
-def test_an_update_retains_what_it_is_told_to_of_a_variant_that_was_there(
+def test_an_update_retains_the_properties_of_an_existing_variant_that_it_lists(
     aws: Emulator, name: str, retain: bool, excluded: list[str], weight_and_count: tuple[int, int]
 ) -> None:
     sagemaker = make_endpoint(aws, name)
@@ -260,7 +260,7 @@ def test_a_scaled_variant_keeps_the_endpoint_from_losing_it_while_the_other_may_
     assert described(sagemaker, name, "DesiredInstanceCount") == {"other": (1,)}
 
 
-def test_a_stack_has_both_variants_and_says_which_weight_cannot_be(aws: Emulator, name: str) -> None:
+def test_a_stack_has_both_variants_and_a_wrong_weight_is_refused_by_name(aws: Emulator, name: str) -> None:
     def stack(*weights: float) -> dict[str, Any]:
         found = serving(name, container={"Mode": "SingleModel", "ModelDataUrl": "s3://bucket/one.tar.gz"})
         variants = pair(name, weights=weights)  # type: ignore[arg-type]

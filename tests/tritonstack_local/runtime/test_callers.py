@@ -102,7 +102,7 @@ async def test_a_decision_is_used_for_a_second_and_renewed_before(tmp_path: Path
 
 
 @asynchronous
-async def test_while_iam_does_not_answer_the_last_decision_holds_and_others_are_unavailable(
+async def test_while_iam_does_not_respond_the_last_decision_holds_and_others_are_unavailable(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
     async with stage(tmp_path, config()) as at:
@@ -119,7 +119,7 @@ async def test_while_iam_does_not_answer_the_last_decision_holds_and_others_are_
 
 
 @asynchronous
-async def test_where_iam_is_off_an_access_key_of_nobody_is_refused_all_the_same(tmp_path: Path) -> None:
+async def test_where_iam_is_off_an_access_key_without_an_owner_is_refused_too(tmp_path: Path) -> None:
     async with stage(tmp_path, config(), iam=False) as at:
         at.authority.refused["nobody"] = DENIED
         assert await at.call()

@@ -102,7 +102,7 @@ def test_an_update_has_both_and_a_second_one_to_the_same_config_differs() -> Non
     assert first.generation != second_update.generation
 
 
-def test_a_local_aws_that_does_not_answer_is_unreachable() -> None:
+def test_a_local_aws_that_does_not_respond_is_unreachable() -> None:
     with pytest.raises(UnreachableError):
         reader().endpoints()
     with pytest.raises(UnreachableError):

@@ -19,7 +19,7 @@ from tritonstack_local.runtime.publisher import LogShipper
 
 
 @asynchronous
-async def test_an_endpoint_is_in_service_only_when_its_container_answers_ping(tmp_path: Path) -> None:
+async def test_an_endpoint_is_in_service_only_when_its_container_responds_to_ping(tmp_path: Path) -> None:
     async with stage(tmp_path) as at:
         at.triton.ping_status = 400
         at.reader.deploy("e", config())
@@ -197,7 +197,7 @@ async def test_a_runtime_that_cannot_start_what_is_in_service_tries_again(
 
 
 @asynchronous
-async def test_what_serves_goes_on_while_the_local_aws_does_not_answer(tmp_path: Path) -> None:
+async def test_endpoints_go_on_serving_while_the_local_aws_does_not_respond(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         at.reader.reachable = False
         await until(lambda: at.runtime.reconciler.unreachable is not None)
@@ -208,7 +208,7 @@ async def test_what_serves_goes_on_while_the_local_aws_does_not_answer(tmp_path:
 
 
 @asynchronous
-async def test_a_container_that_died_is_started_again_with_its_models(tmp_path: Path) -> None:
+async def test_a_container_that_ended_is_started_again_with_its_models(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         for target in ("a.tar.gz", "b.tar.gz"):
             await at.call(target)
@@ -221,7 +221,7 @@ async def test_a_container_that_died_is_started_again_with_its_models(tmp_path: 
 
 
 @asynchronous
-async def test_requests_in_flight_end_at_once_when_the_container_dies(tmp_path: Path) -> None:
+async def test_requests_in_flight_end_at_once_when_the_container_ends(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         await at.call("a.tar.gz")
         at.triton.held["a.tar.gz"] = asyncio.Event()
@@ -250,7 +250,7 @@ async def test_a_model_that_kills_the_container_when_it_loads_is_not_loaded_agai
 
 
 @asynchronous
-async def test_a_container_that_no_longer_answers_ping_is_replaced(tmp_path: Path) -> None:
+async def test_a_container_that_no_longer_responds_to_ping_is_replaced(tmp_path: Path) -> None:
     async with stage(tmp_path, config(), health_seconds=0.02, unhealthy_seconds=0.1) as at:
         silent = at.triton.containers[0]
         silent.hangs = True

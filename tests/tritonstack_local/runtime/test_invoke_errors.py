@@ -24,7 +24,7 @@ async def refusal(at: Any, **arguments: Any) -> tuple[str, Any]:
 
 
 @asynchronous
-async def test_an_answer_carries_its_content_type_variant_and_custom_attributes(tmp_path: Path) -> None:
+async def test_a_response_has_its_content_type_variant_and_custom_attributes(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         answer = await at.boto3(**CALL, Accept="application/json", CustomAttributes="trace=1")
         assert answer["ContentType"] == "application/json"
@@ -124,7 +124,7 @@ async def test_the_containers_error_is_a_model_error_with_its_status_and_message
 
 
 @asynchronous
-async def test_a_container_that_does_not_answer_in_time_is_a_model_error(tmp_path: Path) -> None:
+async def test_a_container_that_does_not_respond_in_time_is_a_model_error(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         await at.call("a.tar.gz")
         at.fleet().invoke_seconds = 0.0  # at least one second is always given

@@ -27,7 +27,7 @@ async def test_concurrent_callers_share_one_load(tmp_path: Path) -> None:
 
 
 @asynchronous
-async def test_other_models_answer_while_one_loads(tmp_path: Path) -> None:
+async def test_other_models_respond_while_one_loads(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         await at.call("a.tar.gz")
         at.triton.held_loads["slow.tar.gz"] = asyncio.Event()
@@ -200,7 +200,7 @@ async def test_an_unload_that_fails_for_any_reason_keeps_neither_its_model_nor_t
 
 
 @asynchronous
-async def test_a_model_on_its_way_out_is_gone_also_where_the_load_that_wanted_its_place_is_given_up(
+async def test_a_model_being_evicted_is_unloaded_even_if_the_load_that_needs_its_place_is_cancelled(
     tmp_path: Path,
 ) -> None:
     async with stage(tmp_path, config(), max_models=1, load_seconds=0.2) as at:
@@ -260,7 +260,7 @@ async def test_with_the_cache_disabled_each_request_unloads_and_none_in_flight_l
 
 @pytest.mark.parametrize("limited_by", ["the tag", "507"])
 @asynchronous
-async def test_many_models_behind_few_places_answer_right_in_any_order(tmp_path: Path, limited_by: str) -> None:
+async def test_many_models_in_few_places_respond_correctly_in_any_order(tmp_path: Path, limited_by: str) -> None:
     order, limit = random.Random(4), 8 if limited_by == "the tag" else None
     async with stage(tmp_path, config(), max_models=limit, max_parallel_loads=2) as at:
         at.triton.capacity = None if limit else 6

@@ -85,7 +85,7 @@ async def test_a_connection_is_used_again_and_callers_beyond_the_limit_wait_for_
 
 
 @asynchronous
-async def test_a_late_answer_ends_its_request_and_its_connection() -> None:
+async def test_a_late_response_ends_its_request_and_its_connection() -> None:
     async with front_end(limit=1) as (front, pool):
         front.goes.clear()
         connection = pool.take_idle() or await pool.take()
@@ -98,7 +98,7 @@ async def test_a_late_answer_ends_its_request_and_its_connection() -> None:
 
 
 @asynchronous
-async def test_a_container_that_closes_amid_an_answer_or_sends_nonsense_ends_the_request() -> None:
+async def test_a_container_that_closes_during_a_response_or_sends_nonsense_ends_the_request() -> None:
     async with front_end() as (front, pool):
         front.answer = b"this is no HTTP\r\n\r\n"
         with pytest.raises(ContainerGoneError, match="malformed"):
@@ -112,7 +112,7 @@ async def test_a_container_that_closes_amid_an_answer_or_sends_nonsense_ends_the
 
 
 @asynchronous
-async def test_a_caller_that_goes_away_leaves_no_answer_to_the_next() -> None:
+async def test_a_client_that_disconnects_leaves_no_response_for_the_next() -> None:
     async with front_end(limit=1) as (front, pool):
         await send(pool)
         front.goes.clear()

@@ -63,7 +63,7 @@ async def answer(at: Stage, target: str | None, *, variant: str | None = None) -
 
 
 @asynchronous
-async def test_each_variant_answers_from_its_own_archive(tmp_path: Path) -> None:
+async def test_each_variant_responds_from_its_own_archive(tmp_path: Path) -> None:
     bucket = models(one=adding(1), two=adding(2))
     variants = [config(multi_model=False, variant=name, key=f"{name}.tar.gz") for name in ("one", "two")]
     async with stage(tmp_path, *variants, objects=bucket, real=True, weights=(3.0, 1.0)) as at:
@@ -73,7 +73,7 @@ async def test_each_variant_answers_from_its_own_archive(tmp_path: Path) -> None
 
 
 @asynchronous
-async def test_a_loaded_model_answers_all_the_while_another_one_loads(tmp_path: Path) -> None:
+async def test_a_loaded_model_responds_all_the_while_another_one_loads(tmp_path: Path) -> None:
     goes = tmp_path / "goes", tmp_path / "goes-too"
     slow, slower = (f"while not os.path.exists({str(each)!r}): time.sleep(0.01)" for each in goes)
     bucket = models(one=adding(1), slow=adding(2, initialize=slow), slower=adding(3, initialize=slower))

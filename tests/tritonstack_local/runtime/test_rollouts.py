@@ -125,7 +125,7 @@ async def test_after_a_rollback_the_next_update_starts_a_fleet_of_its_own(tmp_pa
 
 
 @asynchronous
-async def test_the_old_fleet_takes_every_call_while_the_local_aws_does_not_hear_of_the_new_one(
+async def test_the_old_fleet_gets_every_request_while_the_local_aws_gets_no_report_of_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreachable(**_report: object) -> Reported:

@@ -46,7 +46,7 @@ async def answer(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 @asynchronous
-async def test_requests_on_one_connection_are_answered_in_order() -> None:
+async def test_requests_on_one_connection_get_responses_in_order() -> None:
     async with client() as (reader, writer):
         for number in range(3):
             writer.write(b"POST /%d HTTP/1.1\r\nContent-Length: 2\r\nX-Header: v\r\n\r\nhi" % number)
@@ -59,7 +59,7 @@ async def test_requests_on_one_connection_are_answered_in_order() -> None:
 
 
 @asynchronous
-async def test_expect_continue_is_answered_before_the_body_comes() -> None:
+async def test_expect_continue_gets_its_response_before_the_body_is_sent() -> None:
     async with client() as (reader, writer):
         writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -88,7 +88,7 @@ async def test_a_body_over_the_limit_is_refused_before_it_comes(head_and_body: b
 
 
 @asynchronous
-async def test_whoever_sends_a_large_body_on_reads_the_refusal_and_no_reset() -> None:
+async def test_a_client_that_goes_on_sending_a_large_body_reads_the_refusal_and_no_reset() -> None:
     async with client(limit=10) as (reader, writer):
         writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 33554432\r\n\r\n")
         for _ in range(32):
@@ -123,7 +123,7 @@ async def test_a_request_that_does_not_arrive_in_time_ends_its_connection(sent: 
     ],
 )
 @asynchronous
-async def test_what_is_no_valid_http_is_answered_400_after_the_requests_before_it(sent: bytes) -> None:
+async def test_invalid_http_gets_400_after_the_responses_to_earlier_requests(sent: bytes) -> None:
     async with client() as (reader, writer):
         writer.write(b"GET /before HTTP/1.1\r\n\r\n" + sent)
         assert (await answer(reader))[1] == b"GET /before "
@@ -158,7 +158,7 @@ class AtOnce:
 
 
 @asynchronous
-async def test_a_request_behind_one_taken_at_once_waits_for_its_answer() -> None:
+async def test_a_request_behind_one_that_is_processed_at_once_waits_for_its_response() -> None:
     at_once = AtOnce()
     async with client(handle_at_once=at_once) as (reader, writer):
         writer.write(b"POST /short HTTP/1.1\r\nContent-Length: 0\r\n\r\n" * 1)
@@ -262,7 +262,7 @@ async def test_two_hosts_are_refused() -> None:
 
 
 @asynchronous
-async def test_of_requests_sent_ahead_only_a_bounded_number_is_held_and_all_are_answered_in_order() -> None:
+async def test_pipelined_requests_are_held_up_to_a_bound_and_all_get_responses_in_order() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow(request: Request) -> HttpResponse:

@@ -131,7 +131,7 @@ async def test_a_variant_that_cannot_start_fails_the_deployment_and_ends_the_oth
 
 
 @asynchronous
-async def test_the_other_variant_answers_while_one_starts_again(tmp_path: Path) -> None:
+async def test_the_other_variant_responds_while_one_starts_again(tmp_path: Path) -> None:
     async with serving(tmp_path) as at:
         a, b = serves(at).fleets
         at.triton.ping_status = 400

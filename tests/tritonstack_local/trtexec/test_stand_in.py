@@ -89,7 +89,7 @@ def test_every_line_reports_that_it_is_a_stand_in(tmp_path: Path, onnx: str) -> 
         assert all("trtexec-stand-in" in line for line in log.splitlines())
 
 
-def test_written_files_are_marked_and_name_what_they_stand_for(tmp_path: Path, onnx: str) -> None:
+def test_written_files_are_marked_and_name_what_they_replace(tmp_path: Path, onnx: str) -> None:
     plan = tmp_path / "model.plan"
     assert run(programs(tmp_path).trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *SHAPES)[0] == 0
     assert is_marked(plan)
