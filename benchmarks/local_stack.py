@@ -25,10 +25,10 @@ LOOK_SECONDS = 0.2
 
 @contextmanager
 def local_stack() -> Iterator[LocalAws]:
-    """Start it on free ports, deploy, and stop it afterwards. Its state is removed before, not after, to be looked at.
+    """Start it on free ports, deploy, and stop it afterwards. Its state is kept until the next start.
 
     Raises:
-        subprocess.CalledProcessError: a step failed; it has said why.
+        subprocess.CalledProcessError: a step failed; its output has the reason.
     """
     folder = REPOSITORY / ".local" / "bench-stack"
     shutil.rmtree(folder, ignore_errors=True)

@@ -36,7 +36,7 @@ LOOK_SECONDS = 1.0
 def main(arguments: Sequence[str] = ()) -> int:
     """Measure the named scenarios, or all. Returns 0: nothing here has a bound.
 
-    Raises InputError: no GPU where one is asked for; WorkFailedError: no local Triton, or a scenario that failed, after
+    Raises InputError: no GPU where one is needed; WorkFailedError: no local Triton, or a scenario that failed, after
     the others.
     """
     chosen = _arguments(arguments)

@@ -65,10 +65,9 @@ async def turn(
     seconds: float = SECONDS,
     now: Callable[[], float] = time.perf_counter,
 ) -> list[float]:
-    """The latencies, in seconds, of the requests sent within so many seconds after the warm-up; at least one.
+    """The latencies, in seconds, of the requests sent within ``seconds`` after the warm-up; at least one.
 
-    All users go on until the last of these is answered, so that none of them has the server more to itself than the
-    others had.
+    All users go on until the last of these has its response, so that the load is the same for all of them.
 
     Raises WorkFailedError: a request failed.
     """

@@ -36,7 +36,7 @@ REQUIREMENTS = ROOT / "requirements"
 """Beside this script, in a wheel too."""
 UV_VERSION = "0.13.8"
 VIRTUAL = ("main", "emulator", "backends", "exporters", "torch", "dali", "tensorflow")
-# What tests and checks need, installed into the environment `main` beside what that holds.
+# Packages that tests and checks need, added to the environment `main`.
 DEVELOPMENT = "development"
 # What Triton's Python backend imports. That backend reads arrays by the layout of NumPy 1, which has no wheels for 3.13
 # and newer: so these environments are made with one of these versions, whatever the rest runs on.
@@ -59,7 +59,7 @@ END_SECONDS = 10.0
 
 
 class SetupError(Exception):
-    """What is missing on this machine, said with what to install."""
+    """Something that is missing on this machine; the message names what to install."""
 
 
 class Programs:
@@ -123,7 +123,7 @@ class Interpreter:
 
     @property
     def serves(self) -> bool:
-        """Whether Triton's Python backend can embed it: a version that it knows, with a shared library."""
+        """Whether Triton's Python backend can embed it: a version that it supports, with a shared library."""
         if self.minor not in SERVER_MINORS:
             return False
         own = self.prefix / "lib" / f"libpython{self.minor}.so.1.0"
@@ -179,7 +179,7 @@ def check_names(names: list[str]) -> None:
 def check_machine(names: list[str]) -> None:
     """Refuse a machine that cannot run the project, before anything is installed. Names all that it lacks at once."""
     problems = []
-    if sys.version_info < (3, 11):  # noqa: UP036  an older Python must get this far to be told
+    if sys.version_info < (3, 11):  # noqa: UP036  an older Python must get this far to get the message
         problems.append(f"Python {OWN_VERSION} found, 3.11 or newer needed: make PYTHON=python3.12 demo")
     if "triton" in names:
         problems += server_problems()
@@ -315,8 +315,8 @@ def server_python() -> Interpreter:
         return found
     print(f"setup: fetching Python {SERVER_MINORS[0]} into .envs, for Triton's Python backend …", flush=True)
     command = [str(uv()), "python", "install", "--no-bin", SERVER_MINORS[0]]
-    variables = {"UV_HTTP_RETRIES": "1", **uv_variables()}  # where there is no way to it, say so soon
-    subprocess.run(command, env=variables, check=False)  # what it could not do, it has said
+    variables = {"UV_HTTP_RETRIES": "1", **uv_variables()}  # fail soon where it cannot be reached
+    subprocess.run(command, env=variables, check=False)  # it has printed what it could not do
     if found := next((python for python in fetched_pythons() if python.serves), None):
         return found
     if own_python().minor in SERVER_MINORS:
@@ -349,7 +349,7 @@ def fetched_pythons() -> Iterator[Interpreter]:
 
 
 def describe(program: str) -> Interpreter | None:
-    """Ask an interpreter what it is. None where it does not respond (a version manager's placeholder)."""
+    """Version and properties of an interpreter. None where it does not run (a version manager's placeholder)."""
     question = "import platform, sys; print(sys.executable, platform.python_version(), sys.base_prefix, sep='\\n')"
     answer = subprocess.run([program, "-I", "-c", question], capture_output=True, text=True, check=False)
     lines = answer.stdout.splitlines()
@@ -386,7 +386,7 @@ def install(name: str, folder: Path, *options: str) -> None:
 
 
 def torch_build() -> list[str]:
-    """Which build of PyTorch: that of a folder of wheels that uv is told of, else the CPU's from PyTorch's own index.
+    """The build of PyTorch: that in a folder of wheels that uv uses, else the CPU build from PyTorch's own index.
 
     The package index's build for Linux does not start without CUDA's packages, which the lock file leaves out.
     """
@@ -454,7 +454,7 @@ def link_node(folder: Path) -> None:
         ("npm", tools / "npm-cli.js"),
         ("npx", tools / "npx-cli.js"),
     ):
-        target.chmod(0o755)  # JavaScript that says in its first line what runs it
+        target.chmod(0o755)  # JavaScript whose first line names its interpreter
         (programs_folder / name).unlink(missing_ok=True)
         (programs_folder / name).symlink_to(os.path.relpath(target, programs_folder))
 
@@ -471,7 +471,7 @@ def uv_pip(*arguments: str) -> None:
 
 
 def uv_variables() -> dict[str, str]:
-    """The environment of ``uv``. Extra folders of wheels and certificates that pip is told of, uv is told of too."""
+    """The environment of ``uv``, which also gets pip's extra folders of wheels and certificates."""
     environment = {**os.environ, **own_caches(), "UV_PYTHON_INSTALL_DIR": str(ENVS / "python")}
     if "PIP_FIND_LINKS" in environment:
         environment.setdefault("UV_FIND_LINKS", environment["PIP_FIND_LINKS"].replace(" ", ","))

@@ -1,4 +1,4 @@
-"""Say what of the catalogue is behind, or ahead of, the packages that are installed here.
+"""Print facts of the catalogue that are behind, or ahead of, the installed packages.
 
     .envs/main/bin/python scripts/stale_catalogue.py [--sdk FOLDER]
 

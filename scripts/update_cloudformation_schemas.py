@@ -43,7 +43,7 @@ def rules(schema: Any) -> dict[str, list[str]]:
 def gets_system_tags(schema: Any) -> bool:
     """Whether CloudFormation tags resources of the type with ``aws:cloudformation:stack-id`` and the like.
 
-    A schema that says nothing of tagging promises none. Source: CloudFormation CLI user guide, "Resource type schema":
+    A schema without tagging means none. Source: CloudFormation CLI user guide, "Resource type schema":
     ``tagging.cloudFormationSystemTags``, which is true where a taggable type leaves it out.
     """
     tagging = schema.get("tagging") or {"taggable": False}

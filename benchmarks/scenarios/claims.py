@@ -16,7 +16,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A median and between what it lies with ``CONFIDENCE``; None where there are too few values to say."""
+    """A median and its confidence interval at ``CONFIDENCE``; None where there are too few values."""
 
     median: float
     low: float | None
@@ -26,9 +26,9 @@ class Interval:
 def median_interval(values: Sequence[float]) -> Interval:
     """The median and its interval from the values' own order: between the k-th least and the k-th greatest.
 
-    Whatever the distribution, as many independent values as not lie below its median: the binomial distribution says
-    how often both ends lie on one side of it. Six values give least to greatest (97 %), twelve the third from either
-    end (96 %). Five are too few.
+    For any distribution, an independent value is below the median with probability one half: the binomial distribution
+    gives how often both ends are on one side of it. Six values give least to greatest (97 %), twelve the third from
+    either end (96 %). Five are too few.
 
     Raises ValueError: no value.
     """
@@ -81,7 +81,7 @@ class Claim:
     better: str
     than: str
     by: Figure  # the figure
-    # how many times better at least: 1 where it is said that it is better at all; below 1 where it is said to cost
+    # how many times better at least: 1 where the claim is better at all; below 1 where the claim is that it costs
     # little
     times: float = 1.0
 
@@ -110,7 +110,7 @@ class Tried:
 
 
 def tried(claim: Claim, found: Mapping[str, Measured]) -> Tried:
-    """Hold a claim against what was measured; turns are compared pair by pair, each with the one beside it.
+    """Compare a claim with the measurements; turns are compared in pairs of neighbours.
 
     Raises:
         KeyError: a way was not measured, or not by this figure.

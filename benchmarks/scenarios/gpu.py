@@ -1,7 +1,7 @@
 """BERT large on an NVIDIA GPU: the post's four configurations, by the same code as the scenarios on the CPU.
 
 The model is that of ``model_repos/bert-large``, exported by its own script. It is served by the stand-in of
-``tritonstack_local/backends`` for PyTorch, which computes on the GPU where the environment says so.
+``tritonstack_local/backends`` for PyTorch, which computes on the GPU where its environment variable names one.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def cuda_here(environments: Path) -> tuple[str, FilesOnDevice]:
 
 @cache
 def bert_large(_folder: Path, *, size: Size) -> Model:
-    """BERT large with random weights, and one text of 512 tokens; the answer is two logits."""
+    """BERT large with random weights, and one text of 512 tokens; the output is two logits."""
     ids = np.random.default_rng(0).integers(10, 500, (1, TOKENS), dtype=np.int32)
     inputs = {"token_ids": ids, "attn_mask": np.ones_like(ids)}
     body = encode(inputs, outputs=["logits"], payload_format="binary")

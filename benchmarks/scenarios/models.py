@@ -122,7 +122,7 @@ def roberta_base_folder(folder: Path) -> Path:
     Raises WorkFailedError: the large model's folder no longer holds what is replaced.
     """
     target = folder / "models" / ROBERTA_BASE
-    (folder / "requirements").symlink_to(REPOSITORY / "requirements")  # the lock files are looked for beside models
+    (folder / "requirements").symlink_to(REPOSITORY / "requirements")  # where the lock files are looked for
     target.parent.mkdir(parents=True)
     (target.parent / LIBRARY).symlink_to(REPOSITORY / "model_repos" / LIBRARY)
     shutil.copytree(REPOSITORY / "model_repos" / ROBERTA_LARGE, target, ignore=shutil.ignore_patterns("__pycache__"))

@@ -79,7 +79,7 @@ def section_lines(section: Section) -> Iterator[str]:
 
 
 def ratio_text(ratio: Interval) -> str:
-    """``2.31 (2.05 to 2.60)``; without an interval where it is not known."""
+    """``2.31 (2.05 to 2.60)``; without the interval where there is none."""
     if ratio.low is None or ratio.high is None:
         return f"{_value(ratio.median)} (too few turns)"
     return f"{_value(ratio.median)} ({_value(ratio.low)} to {_value(ratio.high)})"
@@ -109,7 +109,7 @@ def _cold_cells(measured: Measured) -> list[str]:
 
 
 def _share(interval: Interval) -> str:
-    """Half the width in percent of the median; empty where it is not known, or the median is 0."""
+    """Half the interval's width in percent of the median; empty without an interval, or where the median is 0."""
     if interval.low is None or interval.high is None or interval.median == 0:
         return ""
     return f"{(interval.high - interval.low) / 2 / interval.median * 100:.0f}"

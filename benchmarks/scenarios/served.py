@@ -52,7 +52,7 @@ class ColdStart:
 
     @property
     def whole(self) -> float:
-        """From the archive on the disk to the first answer."""
+        """Time from the archive on the disk to the first response."""
         return self.unpack + self.load + self.first_call
 
 

@@ -22,7 +22,7 @@ class Scenario:
     """Ways to serve a model, side by side; the first is what the others are held to in the table."""
 
     title: str  # above its table
-    published: str  # what the posts say
+    published: str  # claims of the posts
     ways: tuple[Way, ...]  # of at least one
     repeats: Repeats  # how often each is measured
     claims: tuple[Claim, ...]  # that are tried; the ways by their names
@@ -39,7 +39,7 @@ def graph(level: int) -> str:
     return f"optimization {{ graph {{ level: {level} }} }}"
 
 
-# One thread an instance, whatever machine this is: ways differ in what their name says alone.
+# One thread an instance on any machine: ways differ only in what their names state.
 ONE_THREAD = parameter("intra_op_thread_count", 1)
 ONE_TORCH_THREAD = parameter("INTRA_OP_THREAD_COUNT", 1)
 BATCHING = "dynamic_batching { }"

@@ -1,1 +1,1 @@
-"""The pages under docs/ that are made from the code: ``make docs`` writes them, a test says which is not current."""
+"""The pages under docs/ that are generated from the code: ``make docs`` writes them, a test names those out of date."""

@@ -12,7 +12,7 @@ MARK = re.compile(rf"(<!-- (\w+): {COMMAND} -->\n).*?(<!-- end of \2 -->)", re.D
 
 
 def head(title: str, *, source: str) -> str:
-    """A generated page's title, and the line that says what it is made from and how it is made again."""
+    """A generated page's title, and the line that names its source and the command that regenerates it."""
     return f"# {title}\n\nGenerated from {source} by `{COMMAND}`; do not edit.\n"
 
 

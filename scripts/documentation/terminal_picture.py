@@ -4,7 +4,7 @@
     python -m scripts.documentation.terminal_picture own-model DIST MODEL.onnx
 
 run the commands anew and write what they print to ``docs/pictures``; ``make docs`` draws the picture, fills the page.
-DIST is a folder with the built wheel, which stands in for the package index.
+DIST is a folder with the built wheel, used in place of the package index.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def test_the_verdict_is_where_the_interval_lies(
 
 
 def test_turns_are_compared_with_the_turn_next_to_them() -> None:
-    """The machine slows to a tenth on the way; every pair says two times."""
+    """The machine slows to a tenth meanwhile; every pair still has the ratio two."""
     old = [100.0, 100.0, 50.0, 50.0, 10.0, 10.0]
     found = tried(claim(), {"old": way("old", rates=old), "new": way("new", rates=[2 * rate for rate in old])})
     assert (found.ratio.median, found.ratio.low, found.ratio.high) == (2.0, 2.0, 2.0)

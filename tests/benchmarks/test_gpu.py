@@ -22,7 +22,7 @@ ON_CPU = files_on("cpu", environments=ENVIRONMENTS, torch="torch")
 
 
 def program(path: Path, says: str) -> Path:
-    """A program that says that, whatever it is asked."""
+    """A program that prints ``says``, whatever its arguments."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\necho '{says}'\n")
     path.chmod(0o755)
@@ -82,7 +82,7 @@ def test_on_a_gpu_the_server_computes_there_and_the_page_has_a_place_of_its_own_
 @pytest.mark.long
 @pytest.mark.timeout(900)  # its archive is built where it is not there
 def test_a_tiny_bert_is_measured_on_the_cpu_by_the_same_code(tmp_path: Path) -> None:
-    """By a device that PyTorch does not know it is seen that the stand-in does what it is told."""
+    """A device that PyTorch lacks shows that the stand-in uses the given device."""
     scenario = bert_large_scenario(ON_CPU, size="tiny")
     repeats = Repeats(turns=1, users=4)
     assert [way.name for way in scenario.ways] == ["plain", "dynamic batching", "two instances", "both"]

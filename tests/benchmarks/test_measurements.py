@@ -22,7 +22,7 @@ PAGE = "# Measurements\n\nBefore.\n\n<!-- measured -->\nstale\n<!-- /measured --
 
 @dataclass
 class Fake:
-    """Stands in for the measuring itself: gives figures at once, and may end the run at some scenario."""
+    """In place of the measuring itself: returns figures at once, and may end the run at some scenario."""
 
     page: Path
     measured: list[str] = field(default_factory=list)

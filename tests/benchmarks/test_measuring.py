@@ -12,10 +12,9 @@ from tritonstack.errors import WorkFailedError
 
 
 class Server:
-    """Responds to one request after another, each in so many seconds.
+    """Responds to one request after another, each in the given seconds.
 
-    ``came``: when each came. ``beside``: for each of those that came in the turn's second, how many were there when it
-    was answered.
+    ``came``: arrival times. ``beside``: for each request of the turn's second, the number in the queue at its response.
     """
 
     def __init__(self, now: Now, *, seconds: float, fails: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Prices of instances: of known types, plausible, each with its source, and none where sources are silent."""
+"""Prices of instances: of types in the catalogue, plausible, each with its source, and none without a source."""
 
 from __future__ import annotations
 

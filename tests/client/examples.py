@@ -1,4 +1,4 @@
-"""The code blocks of a page of documentation, to be run as they stand."""
+"""The code blocks of a page of documentation, to be run unchanged."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class FakeEndpoint:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            wbufsize = -1  # one packet an answer: two would wait for the client's delayed acknowledgement
+            wbufsize = -1  # one packet a response: two would wait for the client's delayed acknowledgement
 
             def do_POST(self) -> None:
                 content = self.rfile.read(int(self.headers["Content-Length"]))
@@ -127,7 +127,7 @@ class FakeEndpoint:
                 with endpoint._lock:
                     endpoint.requests.append(request)
                 status, headers, body = endpoint.reply(request)
-                if status == 0:  # the connection ends without an answer
+                if status == 0:  # the connection ends without a response
                     self.close_connection = True
                     return
                 self.send_response(status)

@@ -1,4 +1,4 @@
-"""The repository's published systems behind a stand-in for SageMaker: real recipes and configurations, made-up answers.
+"""The repository's published systems behind a fake SageMaker: real recipes and configurations, made-up responses.
 
 The stand-in refuses what Triton would refuse: a wrong name, type or shape of an input.
 """
@@ -48,7 +48,7 @@ TRANSLATION = "the house is wonderful"
 
 
 class Systems:
-    """The stand-in. ``aws`` is the session of a ModelClient; ``endpoint.requests`` is what came."""
+    """The stand-in. ``aws`` is the session of a ModelClient; ``endpoint.requests`` are those received."""
 
     def __init__(self, endpoint: FakeEndpoint, folder: Path) -> None:
         """Takes a running endpoint and a folder for a tokenizer's file."""
@@ -66,7 +66,7 @@ class Systems:
             self._publish(archive, name)
 
     def reply(self, request: Request) -> Reply:
-        """What the model answers, or 424 as SageMaker does where Triton refuses."""
+        """The model's response, or 424 as SageMaker's where Triton refuses."""
         archive = str(request.target_model).split(".")[0]
         described, arrays = read_request(request.content, request.content_type)
         try:
@@ -113,7 +113,7 @@ class Systems:
         self.aws.artifacts.update({f"{folder}/{file}": content for file, content in files.items()})
 
     def _content(self, name: str, file: str) -> bytes:
-        """A client file: the folder's own, else what stands in for one that an export makes."""
+        """A client file: the folder's own, else a replacement of one that an export makes."""
         path = MODEL_REPOS / name / file
         if path.is_file():
             return path.read_bytes()

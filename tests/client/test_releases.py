@@ -64,7 +64,7 @@ def test_a_second_endpoint_with_the_model_breaks_no_client_that_calls_it_by_its_
     aws.parameters["/tritonstack/dev/digits/digits-onnx"] = TWO  # its own record still moves
     time.seconds += 61
     assert resolve(source, "digits-onnx") == f"digits → digits-onnx.{TWO}.tar.gz"
-    del aws.parameters["/tritonstack/dev/digits/digits-onnx"]  # and it lives as long as its endpoint does
+    del aws.parameters["/tritonstack/dev/digits/digits-onnx"]  # and it is kept as long as its endpoint
     time.seconds += 61
     assert resolve(source, "digits-onnx") == f"canary → digits-onnx.{TWO}.tar.gz"
 

@@ -26,6 +26,6 @@ def write_tokenizer(path: Path, *, pad: str = "[PAD]", own_padding: str | None =
     )
     if own_padding is not None:
         tool.enable_padding(pad_id=vocabulary[own_padding], pad_token=own_padding)
-    tool.enable_truncation(max_length=3)  # the file's own: what the adapter says must win
+    tool.enable_truncation(max_length=3)  # the file's own: the adapter's setting must win
     tool.save(str(path))
     return path

@@ -1,4 +1,4 @@
-"""Whatever stands in an environment file, the answer is settings or messages, never a traceback."""
+"""Any content of an environment file gives settings or messages, never a traceback."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def load(document: object) -> Environment:
 
 
 def load_or_messages(document: object) -> None:
-    """Loads ``document``; an InputError must say where, what was found and what is allowed."""
+    """Load ``document``; an InputError must name the place, what was found and what is allowed."""
     try:
         load(document)
     except InputError as error:

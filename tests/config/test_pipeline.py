@@ -1,4 +1,4 @@
-"""A pipeline's file: what it says, and what of it is refused."""
+"""A pipeline's file: its settings, and which values are refused."""
 
 from __future__ import annotations
 

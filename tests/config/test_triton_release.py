@@ -1,4 +1,4 @@
-"""Releases that a message suggests: each is accepted for the endpoint as it stands."""
+"""Releases that a message suggests: each is accepted for the unchanged endpoint."""
 
 from __future__ import annotations
 

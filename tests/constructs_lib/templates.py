@@ -41,7 +41,7 @@ _TEMPLATES: dict[cdk.Stack, str] = {}
 
 
 def template_of(stack: cdk.Stack) -> dict[str, Any]:
-    """The synthesised template. It is asked of the CDK once a stack: an app is synthesised once, whatever is added."""
+    """The synthesised template. The CDK synthesises an app once, whatever is added later, so a stack's is kept."""
     if stack not in _TEMPLATES:
         _TEMPLATES[stack] = json.dumps(assertions.Template.from_stack(stack).to_json())
     return dict(json.loads(_TEMPLATES[stack]))
@@ -116,7 +116,7 @@ def new_role(stack: cdk.Stack, **changes: Any) -> tuple[ArtifactBucketReference,
 
 
 def new_model(stack: cdk.Stack, data: MultiModelData | SingleModelData | None = None) -> TritonModel:
-    """A multi-model Model unless ``data`` says otherwise."""
+    """A Model, in multi-model mode unless ``data`` is single-model."""
     artifacts, role = new_role(stack)
     return TritonModel(
         stack,

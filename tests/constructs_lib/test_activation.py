@@ -23,7 +23,7 @@ COMMITS = {"bert": "1" * 40, "resnet": "uncommitted"}
 def synthesised(folder: Path, release_set: dict[str, str]) -> dict[str, Any]:
     app = new_app(outdir=str(folder))
     stack = cdk.Stack(app, "stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
-    endpoint = cdk.CfnResource(stack, "Endpoint", type="AWS::SNS::Topic")  # stands in for the endpoint
+    endpoint = cdk.CfnResource(stack, "Endpoint", type="AWS::SNS::Topic")  # in place of the endpoint
     Activation(
         stack,
         "Activation",

@@ -1,4 +1,4 @@
-"""The habits of the CDK: keyword-only typed properties; every property and default said of a public one."""
+"""Conventions of the CDK: keyword-only typed properties; every public property and its default documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions behind custom resources: what Lambda is given to run, all that it needs and no more, and as whom."""
+"""Functions behind custom resources: their code (all that it needs and no more) and their execution role."""
 
 from __future__ import annotations
 

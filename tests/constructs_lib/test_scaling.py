@@ -1,4 +1,4 @@
-"""Scaling in a template: target, policies, schedules, what keeps them with the live variant, and what it may do."""
+"""Scaling in a template: target, policies, schedules, the steps that keep them on the live variant, and their role."""
 
 from __future__ import annotations
 

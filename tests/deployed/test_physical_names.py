@@ -37,7 +37,7 @@ def written(folder: Path, environments: dict[str, dict[str, str]]) -> None:
 
 
 def problems(folder: Path, chosen: str) -> list[str]:
-    """What synthesis of one environment says about the others of the folder."""
+    """Errors that synthesis of one environment reports about the others of the folder."""
     try:
         asked = [load_environment(folder / f"{chosen}.yaml")]
         refuse_names_of_others(asked, folder=folder, pipelines=sorted(folder.glob("pipelines/*")))

@@ -45,7 +45,7 @@ class ServerResponse:
 
     Attributes:
         accepted: it was loaded.
-        told: the answer's body and what the server logged meanwhile.
+        told: the response's body and what the server logged meanwhile.
     """
 
     accepted: bool
@@ -67,7 +67,7 @@ class Server:
     @classmethod
     @contextmanager
     def running(cls, folder: Path) -> Iterator[Server]:
-        """A container that answers, ended on leaving."""
+        """A running container, ended on leaving."""
         settings = ContainerSettings(environment=_ENVIRONMENT, multi_model=True, release=_RELEASE)
         with TritonContainer.start(settings, folder=folder) as container:
             container.wait_ready(60)
@@ -86,7 +86,7 @@ class Server:
         return answer
 
     def unload(self, name: str, *, seconds: float = LOAD_SECONDS) -> None:
-        """Unload an archive. Triton 24.10 seldom crashes over an ensemble's: the load was judged before, and stands."""
+        """Unload an archive. Triton 24.10 rarely crashes at an ensemble's: the verdict on the load stays."""
         try:
             self._call("DELETE", f"/models/{name}", None, of=name, seconds=seconds)
         except ConnectionError:
@@ -110,7 +110,7 @@ class Server:
         return ServerResponse(status == 200, told), name
 
     def load_or_give_up(self, mutation: Mutation) -> ServerResponse:
-        """Load what the server may never answer for, or may end of. The container is of no use afterwards."""
+        """Load a repository that may stop the server or get no response. The container is of no use afterwards."""
         try:
             return self.load(mutation, seconds=GIVE_UP_SECONDS)
         except TimeoutError:
@@ -156,9 +156,9 @@ class Server:
 
 
 def judged(cases: Iterable[Case], judge: Callable[[Server, Case], tuple[Verdict, bool]], folder: Path) -> list[Verdict]:
-    """What ``judge`` says of each case, in the cases' order, on several servers side by side.
+    """The verdicts of ``judge`` in the cases' order, from several servers in parallel.
 
-    ``judge`` says too whether the server still answers. Another one goes on where one ends, is full or does not answer.
+    ``judge`` also returns whether the server still responds. One that has ended, is full or is silent is replaced.
     """
     waiting, verdicts = deque(enumerate(cases)), dict[int, Verdict]()
 
@@ -181,7 +181,7 @@ def judged(cases: Iterable[Case], judge: Callable[[Server, Case], tuple[Verdict,
 
 
 def start_single(model_data: Path, folder: Path, *, default_model: str | None = None) -> ServerResponse:
-    """Start a single-model container on a repository, untouched; ``default_model`` names what requests shall reach."""
+    """Start a single-model container on a repository, untouched; ``default_model``: the model that requests go to."""
     named = {} if default_model is None else {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": default_model}
     settings = ContainerSettings(
         environment={**_ENVIRONMENT, **named}, multi_model=False, release=_RELEASE, model_data=model_data

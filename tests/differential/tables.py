@@ -27,7 +27,7 @@ Files = dict[str, str]
 
 @dataclass(frozen=True)
 class Mutation:
-    """One mutated repository, the rule by which the linter refuses it, and what the server says of it."""
+    """One mutated repository, the rule by which the linter refuses it, and the server's error for it."""
 
     name: str
     base: Base
@@ -55,7 +55,7 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Mode:
-    """What a container says instead of serving an archive in one mode, and the linter's rule that refuses it there."""
+    """A container's error for an archive that it does not serve in one mode, and the linter's rule that refuses it."""
 
     says: str = ""
     rule: str = ""

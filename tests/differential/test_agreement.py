@@ -1,6 +1,6 @@
-"""The linter against the real Triton: each mutated repository is loaded, and both must judge alike, for one reason.
+"""The linter against the real Triton: both give the same verdict on each mutated repository, for the same reason.
 
-The quick tests hold the linter to what the tables say of the server.
+The quick tests compare the linter with the server's recorded verdicts in the tables.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def test_the_linter_judges_a_single_models_repository_as_the_server_does(mutatio
 
 
 def _disagreement(mutation: Mutation, answer: ServerResponse, found: frozenset[str]) -> str:
-    """What both judges say where they differ, or where one refuses for another reason; empty where they agree."""
+    """Both verdicts where they differ, or where the reasons differ; empty where they agree."""
     if answer.accepted != mutation.accepted:
         return f"the table says accepted={mutation.accepted}, the server: {answer.told[:1500]}"
     if answer.accepted and found:
@@ -59,7 +59,7 @@ def _disagreement(mutation: Mutation, answer: ServerResponse, found: frozenset[s
 
 
 def _compare(mutations: Sequence[Mutation], folder: Path) -> list[str]:
-    """What both judges say of the mutations that they do not judge alike."""
+    """Both verdicts on the mutations where they differ."""
 
     def judge(server: Server, mutation: Mutation) -> tuple[str, bool]:
         found = refusals(mutation, folder / "repositories" / mutation.name)

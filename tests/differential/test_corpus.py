@@ -1,4 +1,4 @@
-"""The linter against the real Triton on repositories that nobody chose: how many of each verdict it gives alike."""
+"""The linter against the real Triton on random repositories: how many verdicts of each kind agree."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ LEAST = 0.99
 
 @dataclass(frozen=True, kw_only=True)
 class Verdicts:
-    """What both say of a case: whether Triton loads it and with which words; the rules by which the linter refuses it.
+    """Both verdicts on a case: whether Triton loads it and its messages; the rules by which the linter refuses it.
 
-    Rules about SageMaker are left out: what they refuse Triton loads.
+    Rules about SageMaker are left out: Triton loads what they refuse.
     """
 
     case: Case

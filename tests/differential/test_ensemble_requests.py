@@ -1,4 +1,4 @@
-"""Ensembles that load: a real server answers their requests as the linter's table says."""
+"""Ensembles that load: a real server responds to their requests as in the linter's table."""
 
 from __future__ import annotations
 

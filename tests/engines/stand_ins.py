@@ -65,7 +65,7 @@ class EngineStepRun:
         compat: str = "",
         **job: Any,
     ) -> EngineStepRun:
-        """A job planned for 24.09 on an A10G with TensorRT 10.4; the machine is what the arguments say.
+        """A job for 24.09 on an A10G with TensorRT 10.4, on the machine of the arguments.
 
         Its driver supports CUDA ``supports``; ``compat``: what the entrypoint finds of CUDA's forward compatibility.
         """

@@ -219,7 +219,7 @@ def test_a_timing_cache_is_taken_and_given_back_grown(tmp_path: Path) -> None:
 
 
 def old_nvidia_smi(step: EngineStepRun) -> None:
-    """A driver that does not know compute_cap."""
+    """A driver whose nvidia-smi has no compute_cap."""
     step.programs.nvidia_smi.write_text(
         '#!/bin/sh\ncase "$*" in *compute_cap*) echo "not a valid field to query"; exit 2;; esac\n'
         'echo "NVIDIA A10G, 470.57.02"\n'

@@ -1,7 +1,7 @@
 """Engines that the engine step builds, compared with ONNX Runtime: by the stand-ins, and by ``make gpu-check`` really.
 
 With the real programs this shows what stand-ins cannot: that ``nvidia-smi`` and ``trtexec`` print what the engine step
-reads, that the catalogue has the options that this TensorRT takes, that a plan answers as ONNX Runtime does.
+reads, that the catalogue has the options that this TensorRT takes, that a plan returns what ONNX Runtime returns.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 REAL = "TRITONSTACK_GPU_CHECK"  # set by make gpu-check
 CHECK_GRAPH = Path(__file__).with_name("check_graph.py")
-FULL_GPU = "L4"  # supports every option of trtexec that a recipe may ask for
+FULL_GPU = "L4"  # supports every option of trtexec that a recipe may set
 SHAPES = {"x": {"min": [1, 64], "opt": [4, 64], "max": [8, 64]}}
-# The largest difference of an answer of about 1; FP32 runs in TF32 on GPUs that have it.
+# The largest difference for outputs of about 1; FP32 runs in TF32 on GPUs that have it.
 TOLERANCES = {"fp32": 1e-3, "fp16": 2e-2, "graph": 2e-2}
 
 

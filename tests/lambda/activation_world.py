@@ -12,7 +12,7 @@ from typing import Any
 from tests import fake_aws
 
 stack_events: Any = importlib.import_module("tests.lambda.stack_events")
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 deployment: Any = importlib.import_module("lambda.activation.deployment")
 clients: Any = importlib.import_module("lambda.shared.clients")
 operation: Any = importlib.import_module("lambda.shared.operation")
@@ -57,7 +57,7 @@ class World:
     """Archives, release sets, records, and the events of one stack.
 
     Attributes:
-        tags: those that the properties of the next events say; None: they are of a version that said none.
+        tags: tags in the properties of the next events; None: properties of an earlier version, without tags.
         superseded: events that the function did not carry out, because CloudFormation did not wait for them.
     """
 
@@ -137,7 +137,7 @@ class World:
         return self.send("Update", self.properties(new), self.properties(old))
 
     def undo(self, failed: Mapping[str, str], previous: Mapping[str, str]) -> dict[str, str]:
-        """CloudFormation rolls an update back: an Update with the sets exchanged, to be told by the status alone."""
+        """Roll an update back: an Update with the sets exchanged, which the stack's status alone distinguishes."""
         self.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
         done = self.send("Update", self.properties(previous), self.properties(failed))
         self.aws.status = "UPDATE_IN_PROGRESS"

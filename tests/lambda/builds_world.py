@@ -14,7 +14,7 @@ from typing import Any
 
 from tests import fake_aws
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 stack_events: Any = importlib.import_module("tests.lambda.stack_events")
 clients: Any = importlib.import_module("lambda.shared.clients")
 wait: Any = importlib.import_module("lambda.model_builds.wait")
@@ -114,7 +114,7 @@ class FakeEngines(FakeBuilds):
     Attributes:
         jobs: name → status, begin and variables of a processing job.
         stopped: what was stopped, in order.
-        ends: jobs that end of themselves when they are asked to stop.
+        ends: jobs that complete when they get a request to stop.
         unstoppable: jobs and builds that the services refuse to stop.
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 
 IDS = {"StackId": "stack", "RequestId": "request", "LogicalResourceId": "Resource", "ResponseURL": "https://answer"}

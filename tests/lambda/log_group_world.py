@@ -8,7 +8,7 @@ from typing import Any
 
 from tests import fake_aws
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 clients: Any = importlib.import_module("lambda.shared.clients")
 handler: Any = importlib.import_module("lambda.endpoint_log.handler")
 stack_events: Any = importlib.import_module("tests.lambda.stack_events")

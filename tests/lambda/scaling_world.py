@@ -66,7 +66,7 @@ class ScaledEndpoint(EmulatedAws):
 
     @property
     def begun(self) -> dict[str, int]:
-        """Live variant → the count that it began with."""
+        """Live variant → its initial instance count."""
         if (record := self.endpoint_record(ENDPOINT)) is None:
             return {}
         config = self.emulated("sagemaker", "DescribeEndpointConfig", EndpointConfigName=record.config_name)
@@ -182,7 +182,7 @@ class ScaledEndpoint(EmulatedAws):
         return self.emulated("application-autoscaling", operation, **given)
 
     def respond(self, operation: str, request: dict[str, Any], *, service: str) -> Mapping[str, Any]:
-        """As the emulator, with the failures of changes that a test asks for."""
+        """As the emulator, with the failures of changes that a test sets."""
         if operation in MUTATIONS:
             if self.fails_after is not None:
                 self.fails_after -= 1
@@ -321,7 +321,7 @@ class Stack:
         Args:
             template: what is to be in force.
             fails: where: ``before``, ``endpoint``, ``cancelled`` (the endpoint moves all the same), ``silent``
-                (SageMaker moves it back and says nothing), ``target``, ``policy``, ``after``, ``later``.
+                (SageMaker rolls it back without an event), ``target``, ``policy``, ``after``, ``later``.
             breaks_after: changes of Application Auto Scaling that ``before`` and ``after`` make before they fail.
         """
         update = _Update(self, template, fails=fails, breaks_after=breaks_after)

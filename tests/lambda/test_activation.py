@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-# `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name either folder.
 worlds: Any = importlib.import_module("tests.lambda.activation_world")
 handler: Any = importlib.import_module("lambda.activation.handler")
 calling: Any = importlib.import_module("tests.lambda.calling")
@@ -82,7 +82,7 @@ def test_the_check_before_the_endpoint_touches_no_record(world: Any) -> None:
 
 @pytest.mark.parametrize("code", ["NoSuchKey", "AccessDenied"])
 def test_where_the_old_set_is_gone_the_records_themselves_are_compared(world: Any, code: str) -> None:
-    """A staging bucket gets cleaned; S3 answers AccessDenied for what is gone to those who may not list."""
+    """Staging buckets are cleaned up; without s3:ListBucket, S3 returns AccessDenied for a missing object."""
     world.create({"bert": A, "resnet": A, "gone": A})
     world.publish({"bert": B, "resnet": A})
     old, new = world.properties({"forgotten": A}), world.properties({"bert": B, "resnet": A})
@@ -209,7 +209,7 @@ def test_delete_removes_what_was_kept_of_removed_models(world: Any) -> None:
 
 @dataclass
 class Design:
-    """What the records are to be, said as shortly as the design says it."""
+    """Expected records, in the short form of the design."""
 
     deployed: Mapping[str, str] = field(default_factory=dict)
     records: dict[str, str] = field(default_factory=dict)

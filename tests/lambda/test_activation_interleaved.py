@@ -1,7 +1,7 @@
 """Release records while deployments, events delivered again, overtaken runs, undos and moves by hand interleave.
 
-Every request of a run to AWS is a step, between which anything else may happen. At the end the records are what a model
-says that knows of no events, runs or notes: only which deployment came into force, and who moved what by hand.
+Between any two requests of a run to AWS, anything else may happen. At the end the records equal those of a model
+without events, runs or notes, which has only the deployments that came into force and the moves by hand.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LostError(BaseException):
 
 
 class Run(threading.Thread):
-    """One delivery of an event, which stops before each of its requests to AWS until it is told to go on."""
+    """One delivery of an event, which pauses before each of its requests to AWS until ``go`` is released."""
 
     def __init__(self, world: Any, event: Mapping[str, Any]) -> None:
         super().__init__(daemon=True)

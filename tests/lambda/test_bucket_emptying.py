@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from tests import fake_aws
 
-# `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name either folder.
 handler: Any = importlib.import_module("lambda.bucket_emptying.handler")
 calling: Any = importlib.import_module("tests.lambda.calling")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")

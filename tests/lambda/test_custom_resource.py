@@ -15,7 +15,7 @@ import pytest
 
 from tests.cases import cases
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 worlds: Any = importlib.import_module("tests.lambda.builds_world")
 calling: Any = importlib.import_module("tests.lambda.calling")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
@@ -93,7 +93,7 @@ def test_a_response_has_at_most_4096_bytes_whatever_its_letters(
 
 
 def test_a_delete_keeps_the_id_that_it_came_with(responses: list[dict[str, Any]]) -> None:
-    """After a Create that was never answered it is one of CloudFormation's own."""
+    """After a Create without a response it is an id that CloudFormation generated."""
     respond(dict, request="Delete", PhysicalResourceId="stack-Thing-1ABC")
     assert responses[0]["PhysicalResourceId"] == "stack-Thing-1ABC"
 

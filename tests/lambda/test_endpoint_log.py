@@ -1,4 +1,4 @@
-"""The function that makes or adopts an endpoint's log group, over the lives of group, endpoint and stack."""
+"""The function that makes or adopts an endpoint's log group, over the life cycles of group, endpoint and stack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 calling: Any = importlib.import_module("tests.lambda.calling")
 clients: Any = importlib.import_module("lambda.shared.clients")
 handler: Any = importlib.import_module("lambda.endpoint_log.handler")

@@ -13,7 +13,7 @@ from tests.tritonstack_capacity.bench.test_cloud_settings import configuration, 
 from tritonstack_capacity.bench.document import BenchDocument
 from tritonstack_capacity.sizing.measurements import read_measurements
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 results: Any = importlib.import_module("lambda.load_test.results")
 clients: Any = importlib.import_module("lambda.shared.clients")
 
@@ -36,7 +36,7 @@ def recommendation(*, instance_type: str = "ml.g4dn.xlarge", count: int = 1, **m
 
 
 def gathered(*answers: dict[str, Any] | None, **settings: Any) -> tuple[BenchDocument, list[str], str, FakeAws]:
-    """Document, what failed, and table, of one configuration's jobs and what SageMaker says of each."""
+    """Document, failures and table for one configuration's jobs with these descriptions of SageMaker."""
     made = settings_of(configuration("fast"), **settings)
     described = dict(zip([job["name"] for job in made["jobs"]], answers, strict=True))
     aws = FakeAws(responses={"cloudwatch.GetMetricStatistics": {"Datapoints": []}})

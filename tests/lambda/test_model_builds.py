@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from tritonstack.preparation import remote_job
 
-# `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name either folder.
 worlds: Any = importlib.import_module("tests.lambda.builds_world")
 handler: Any = importlib.import_module("lambda.model_builds.handler")
 order: Any = importlib.import_module("lambda.model_builds.order")
@@ -56,7 +56,7 @@ def test_one_build_gets_one_order_of_all_that_is_missing_and_the_wait_goes_on(wo
 
 
 def test_what_records_name_is_built_for_the_new_platform_too(world: Any) -> None:
-    """After a rollback by hand a record names what the set does not, and callers still ask for it."""
+    """After a rollback by hand a record names a release that the set lacks, and clients still request it."""
     world.publish(f"bert.{A}")
     for prefix in ("endpoints/digits/25.04-t4/", "endpoints/digits-large/24.09-t4/"):  # another platform, or endpoint
         world.aws.artifacts[f"{prefix}bert.{C}.tar.gz"] = b"archive"

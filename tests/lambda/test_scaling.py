@@ -1,4 +1,4 @@
-"""What is registered for scaling after every order of events: it is what the template in force says, and is live."""
+"""After events in any order, the registered scaling is that of the template in force, on the live variant."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_after_any_deployments_the_live_variant_is_scaled_as_in_the_template_in_
             gone = sum(was[name] for name in was.keys() - set(template.variants))
             for name, found in stack.aws.counts.items():
                 assert found == was.get(name, max(template.initial, min(gone, template.maximum)))
-        else:  # nobody's calls were lost on the way
+        else:  # no request was lost
             assert all(found >= min(was[name], in_force.maximum) for name, found in stack.aws.counts.items())
         check(stack, in_force)
 
@@ -288,7 +288,7 @@ def test_before_waits_for_an_endpoint_that_is_being_changed(stack: Any, monkeypa
     assert stack.aws.live == "b"
 
 
-# The answer.
+# The response.
 
 
 def event(kind: str, request: str = "Update") -> dict[str, Any]:

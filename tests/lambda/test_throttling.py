@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 from botocore.retries.bucket import TokenBucket
 from botocore.retries.standard import ExponentialBackoff
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 clients: Any = importlib.import_module("lambda.shared.clients")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 
@@ -67,7 +67,7 @@ class Raw(io.BytesIO):
 
 @dataclass
 class ThrottledAws:
-    """AWS behind every client, which refuses so many requests and fulfils those that follow; nobody sleeps."""
+    """AWS behind every client: it throttles the given number of requests and fulfils those that follow; no sleep."""
 
     code: str
     status: int

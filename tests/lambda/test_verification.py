@@ -12,7 +12,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from tests.cases import cases
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 worlds: Any = importlib.import_module("tests.lambda.verification_world")
 A, B, LOADING = worlds.A, worlds.B, worlds.LOADING
 

@@ -1,4 +1,4 @@
-"""Answers decoded and compared without NumPy, held against the client, which does it with NumPy and tritonclient."""
+"""Responses decoded and compared without NumPy, checked against the client, which uses NumPy and tritonclient."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 
 
 def answered(**outputs: Any) -> tuple[bytes, str]:
-    """An answer with these outputs: a request has the same form, but for the name of its list."""
+    """A response with these outputs, made by the request's encoder: the two differ in the name of the list alone."""
     body = encode(outputs, payload_format="binary")
     size = int(body.content_type.removeprefix(BINARY_PREFIX))
     told = json.loads(body.content[:size])

@@ -15,7 +15,7 @@ import pytest
 
 from tests import fake_aws
 
-# `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name either folder.
 handler: Any = importlib.import_module("lambda.verification.handler")
 stack_events: Any = importlib.import_module("tests.lambda.stack_events")
 clients: Any = importlib.import_module("lambda.shared.clients")

@@ -1,4 +1,4 @@
-"""Ensembles that load, as folders, from ``ensemble_requests.yaml``; what requests they answer stands there, too."""
+"""Ensembles that load, as folders, from ``ensemble_requests.yaml``, which also lists the requests that they serve."""
 
 from __future__ import annotations
 

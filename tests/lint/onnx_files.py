@@ -1,4 +1,4 @@
-"""ONNX files with inputs, outputs, weights and, where asked for, nodes, written by hand in protobuf's wire format.
+"""ONNX files with inputs, outputs, weights and optional nodes, written by hand in protobuf's wire format.
 
 Source of the field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
@@ -34,7 +34,7 @@ def number(field: int, value: int) -> bytes:
 
 
 def tensor(name: str, dtype: str, shape: Sequence[int | str | None] | None) -> bytes:
-    """A ValueInfoProto: a word is a dynamic axis, None an axis of which nothing is known, or no shape at all."""
+    """A ValueInfoProto: a string is a dynamic axis, None an unknown axis or an unknown shape."""
     axes = b"".join(
         part(1, b"" if axis is None else number(1, axis) if isinstance(axis, int) else part(2, axis.encode()))
         for axis in shape or ()
@@ -78,7 +78,7 @@ FLAT = "minus one"
 
 
 def loadable(graph: Mapping[str, Any]) -> list[bytes]:
-    """Nodes with which ONNX Runtime loads the graph, whatever its shapes; what it answers is of no use."""
+    """Nodes with which ONNX Runtime loads the graph, whatever its shapes; the outputs have no meaning."""
     first = graph["inputs"][0]["name"]
     nodes = [
         node("Cast", [first], ["as_number"], to=TYPES["FP32"]),

@@ -1,4 +1,4 @@
-"""What the linter says to do about values that people write for others."""
+"""Advice of the linter about values that people commonly confuse."""
 
 from __future__ import annotations
 

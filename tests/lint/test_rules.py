@@ -32,7 +32,7 @@ def test_the_bad_example_breaks_this_rule_and_no_other_and_the_good_one_none(tmp
 
 
 def _found(example: Example, endpoint: Mapping[str, Any], project: Path, rule_id: str) -> list[Finding]:
-    """What is found of an example; of a rule about releases or endpoints also what is said of what serves it."""
+    """Findings in an example; for a rule about releases or endpoints, also those of the endpoint that serves it."""
     target, root = target_of(endpoint), lay_out(example, project)
     # Of a rule about an endpoint an example may have several archives, each in a folder.
     folders = sorted(root.iterdir()) if rule_id in OF_ENDPOINTS and not [*root.glob("*/config.pbtxt")] else [root]

@@ -1,4 +1,4 @@
-"""Samples: JSON and files for adapters, refused where they are not what they say."""
+"""Samples: JSON and files for adapters, refused where their content differs from their declaration."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_overlays_have_digests_of_their_own_and_share_exports_that_are_alike(fol
     assert [name for name in before if before[name] != after[name]] == ["double-batched"]
     digests = {source.overlay: export_digest(source) for source in archives_of(folder)}
     assert digests["plain"] == digests["batched"]
-    assert digests["small"] != digests["plain"]  # its scripts are told another max_batch_size
+    assert digests["small"] != digests["plain"]  # its scripts get another max_batch_size
     assert digests["other"] != digests["plain"]
     assert script_options(overlay(folder, "plain"), overlay(folder, "plain").recipe.exports[0])["archive"] == "double"
 

@@ -46,7 +46,7 @@ def test_every_expression_reads_metrics_of_its_own_and_nothing_else(endpoint: di
             assert names - FUNCTIONS == (set(line.metrics) if line.expression else set())
         asked = queries(graph.series, period=60)
         assert {each["Id"] for each in asked if each["ReturnData"]} == {line.key for line in graph.series}
-        # CloudWatch API reference, MetricDataQuery: the form of an Id, and that none stands for two.
+        # CloudWatch API reference, MetricDataQuery: the form of an Id, and that each is unique.
         assert all(re.fullmatch(r"[a-z][a-zA-Z0-9_]*", each["Id"]) for each in asked)
         assert len({each["Id"] for each in asked}) == len(asked)
         for line in graph.series:

@@ -1,4 +1,4 @@
-"""The definition's queries answered by the local AWS, from metrics in the form that the local runtime writes them."""
+"""The definition's queries on the local AWS, with metrics in the form that the local runtime writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page as text: what it shows, what it says where there is nothing, and that it loads nothing."""
+"""The page as text: its content, its text where there is no data, and that it loads nothing."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_sparse_data_are_bars(minutes: Iterable[int], bars: int) -> None:
     assert ("<polyline" in text) is (bars == 0)
 
 
-# What is asked of CloudWatch.
+# Requests to CloudWatch.
 
 
 def test_three_hours_are_shown_by_minutes_and_two_weeks_by_hours_without_the_current_minute() -> None:

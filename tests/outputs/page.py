@@ -23,7 +23,7 @@ def blocks() -> tuple[Block, ...]:
 
 
 def run_sh(text: str, *, project: Project, aws: LocalAws, folder: Path, variables: dict[str, str] | None = None) -> str:
-    """Run shell lines as they stand, in ``folder``; what they printed."""
+    """Run shell lines unchanged in ``folder``; returns their output."""
     programs = folder / "programs"
     programs.mkdir(exist_ok=True)
     for name, program in PROGRAMS.items():

@@ -1,7 +1,7 @@
 """The contract changes only with its version.
 
-Something is added: MINOR in ``tritonstack/outputs/contract.py`` rises. Something that readers know is removed, renamed
-or gets another type: CONTRACT rises, MINOR is 0. Then ``python -m tests.outputs.contract`` writes the description.
+A field is added: raise MINOR in ``tritonstack/outputs/contract.py``. A field that readers use is removed, renamed
+or gets another type: raise CONTRACT, set MINOR to 0. Then ``python -m tests.outputs.contract`` writes the description.
 """
 
 from __future__ import annotations

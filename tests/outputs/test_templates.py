@@ -1,4 +1,4 @@
-"""What the stacks write is what the contract says, in every template of an environment with everything."""
+"""The stacks write the fields of the contract, in every template of an environment with every feature."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 
 
 def parameter(template: dict[str, Any]) -> dict[str, Any]:
-    """The properties of the one parameter that tells the stack's outputs."""
+    """The properties of the one parameter that holds the stack's outputs."""
     found: dict[str, Any] = template["Resources"]["Outputs"]["Properties"]
     return found
 

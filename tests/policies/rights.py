@@ -58,7 +58,7 @@ def of_others(endpoint: str) -> list[Row]:
 
 
 def requests(rows: list[Row]) -> list[Request]:
-    """Every request of the rows; who asks is put in later."""
+    """Every request of the rows; the principal is added later."""
     return [
         Request(principal="", action=action, resource=resource, context=context)
         for actions, resource, context in rows

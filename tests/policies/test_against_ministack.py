@@ -1,8 +1,8 @@
-"""The evaluator against MiniStack's (``ministack.core.iam_evaluator``), which is written apart from ours.
+"""The evaluator against MiniStack's (``ministack.core.iam_evaluator``), an independent one.
 
 Moto's access control, the other one on PyPI, evaluates by its own list no conditions and no resource policies. Where
 MiniStack differs from the IAM user guide, nothing is drawn: ``ForAnyValue`` with ``IfExists``; several values without a
-set operator; wildcards in an ARN operator before its last part; ``Principal: *`` beside a boundary or session policy;
+set operator; wildcards in an ARN operator before its last part; ``Principal: *`` with a boundary or session policy;
 empty values; values that are no number or date; policy variables. It evaluates no VPC endpoint's policy.
 """
 

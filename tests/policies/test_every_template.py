@@ -51,7 +51,7 @@ class Place:
     templates: Mapping[str, Template]
 
     def text(self, stack: str, value: Any) -> str:
-        """A string or an intrinsic function with every reference in it followed, as far as its start says a service."""
+        """A string or an intrinsic function with references resolved, as far as an ARN's service is read from it."""
         return re.sub(r"\$\{([^}]+)\}", lambda found: self._reference(stack, found[1]), readable(normal(value, {})))
 
     def _reference(self, stack: str, name: str) -> str:
@@ -199,7 +199,7 @@ def test_only_a_scaled_environment_may_make_a_service_linked_role_and_that_one_a
     assert not verdict("aws-service-role/support.amazonaws.com/AWSServiceRoleForSupport", SCALING_SERVICE)
 
 
-# A key that a topic's messages are under lets EventBridge in without asking for the source.
+# The key of a topic's messages allows EventBridge without a condition on the source.
 
 
 def topic_keys(place: Place) -> set[str]:

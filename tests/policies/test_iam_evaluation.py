@@ -1,7 +1,7 @@
 """The evaluator against the examples of the IAM user guide, with the outcomes that the guide states.
 
-Two rows of its "Condition operators" are not here, where it contradicts itself: ``distribution/admin`` is said not to
-match ``distribution/*``; and a ``ForAllValues:StringNotLike`` to match what ``StringLike`` does.
+Two rows of its "Condition operators" are not here, where it contradicts itself: by the first, ``distribution/admin``
+does not match ``distribution/*``; by the second, ``ForAllValues:StringNotLike`` matches what ``StringLike`` does.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def mutants(role: Role) -> Iterator[tuple[str, Role]]:
 
 @pytest.mark.parametrize("name", sorted(MAY))
 def test_each_mutation_of_a_statement_changes_a_verdict(world: World, name: str) -> None:
-    """So every statement is asked after from both sides."""
+    """So every statement has a request that it allows and one that it must not."""
     role = world.roles[name]
     asked = [*wanted(world, role), *forbidden(role)]
 

@@ -82,7 +82,7 @@ def another_accounts(request: dict[str, Any]) -> Any:
 def test_the_bootstraps_bucket_itself_is_looked_for_by_its_owner(
     tmp_path: Path, answer: Response, outcome: str, found: str, advice: str
 ) -> None:
-    """Its version stands in a parameter, which stays where the bucket is deleted."""
+    """The bootstrap version is a parameter, which stays after the bucket is deleted."""
     session = FakeAws(responses={**bootstrap("21"), "s3.HeadBucket": answer})
     subject = Subject(served=served(tmp_path), calls=ReadOnlyCalls(session), project=tmp_path, local=False)
     version, bucket = check_bootstrap(subject)

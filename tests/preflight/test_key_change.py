@@ -1,4 +1,4 @@
-"""A key that is changed without the earlier one beside it."""
+"""A changed KMS key without the earlier key in the settings."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_a_check_that_never_ends_is_unknown_and_keeps_what_it_had_found(tmp_path
     found = [(result.check, result.outcome) for result in results[1:]]
     assert found == [("stuck", "passes"), ("stuck", "unknown"), ("quick", "passes")]
     assert "in time" in results[2].found
-    with pytest.raises(NotKnownError, match="no time left"):  # what still runs asks nothing more
+    with pytest.raises(NotKnownError, match="no time left"):  # checks that still run send no further request
         subject.calls.must("sts", "get_caller_identity")
 
 

@@ -126,10 +126,10 @@ class Way:
         emulator: the local AWS.
         name: the environment's, and the bucket's.
         exports: where finished exports are kept.
-        said: what the preparations said, as (archive, text).
-        stop: what their runners listen to.
-        runs: the engines that :meth:`here` began.
-        before_run: called with the name of each of them before it runs.
+        said: messages of the preparations, as (archive, text).
+        stop: the event that their runners wait for.
+        runs: the engines that :meth:`here` started.
+        before_run: called with each engine's name before it runs.
     """
 
     root: Path
@@ -253,7 +253,7 @@ class Way:
         return found
 
     def manifest(self, model: str, place: Place) -> Manifest:
-        """The manifest of an archive at a place, which tells of what lies there."""
+        """The manifest of the archive at a place."""
         found = stored_manifest(self.bucket, self.archive(model), place)
         assert found is not None
         return found

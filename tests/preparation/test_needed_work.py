@@ -51,7 +51,7 @@ def put(
     content: bytes = b"archive",
     told: bytes | None = None,
 ) -> None:
-    """An archive at a place, with a manifest; ``told``: the content that the manifest tells of."""
+    """Put an archive and its manifest at a place; ``told``: the content that the manifest describes."""
     manifest = manifest_for(told or content, dependency=dependency, target=target)
     aws.artifacts[place.manifest(NAME)] = manifest.to_json().encode()
     aws.artifacts[place.archive(NAME)] = content

@@ -1,4 +1,4 @@
-"""The plan's answer against the reference: within the tolerance and what printing costs, or refused."""
+"""The plan's output against the reference: within the tolerance and the rounding of printed numbers, or refused."""
 
 from __future__ import annotations
 

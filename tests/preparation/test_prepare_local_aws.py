@@ -28,7 +28,7 @@ def built(way: Way) -> Way:
 
 @pytest.fixture
 def faults(emulator: Emulator) -> Iterator[Faults]:
-    """Faults of the local AWS; those that are left are forgotten."""
+    """Faults of the local AWS; those that were not used are removed afterwards."""
     found = Faults(emulator)
     yield found
     found.send("DELETE")

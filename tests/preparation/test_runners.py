@@ -118,7 +118,7 @@ class WhenHanging:
         self._remote, self._act, self._done = remote, act, False
 
     def __call__(self, text: str) -> None:
-        """Told what the job is at; while it runs, each look tells."""
+        """Act once, at the first progress line at which the job runs and hangs."""
         running = text.startswith(("CodeBuild: BUILD", "Processing: InProgress"))
         if running and not self._done and self._remote.is_hanging():
             self._done = True

@@ -1,4 +1,4 @@
-"""An engine's way through its three phases, with the stand-ins: what goes to the GPU, and what is packed or refused."""
+"""An engine's three phases, with the stand-ins: the GPU job's input, and results that are packed or refused."""
 
 from __future__ import annotations
 

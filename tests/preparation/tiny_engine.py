@@ -1,4 +1,4 @@
-"""A project with the model folder ``tiny-engine``, and its engine's way with the stand-ins: no torch and no GPU."""
+"""A project with the model folder ``tiny-engine``, whose engine the stand-ins build: no torch and no GPU."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TinyProject:
 
     @classmethod
     def make(cls, root: Path, *, tensorrt: str = "10.4.0", gpu: str = "A10G", capability: str = "8.6") -> TinyProject:
-        """A project whose GPU machine is what the arguments say."""
+        """A project with the GPU machine of the arguments."""
         machine = machine_with(tensorrt=tensorrt, gpu=gpu, compute_capability=capability)
         return cls(root, write_tiny(root), make_stand_ins(root / "programs", machine))
 
@@ -82,9 +82,9 @@ def output_of(job: EngineJob) -> Path:
 
 
 def write_real_output(job: EngineJob, plan: bytes = b"ptrt, as a plan begins", **changes: Any) -> Path:
-    """What the step would leave whose trtexec is TensorRT's own; returns the output folder.
+    """Write the step's files as with TensorRT's own trtexec; returns the output folder.
 
-    The plan is no plan and its answer is ONNX Runtime's: here is no GPU. ``changes`` are fields of ``result.json``.
+    The plan is a placeholder and its output is ONNX Runtime's: there is no GPU. ``changes``: fields of ``result.json``.
     """
     output = output_of(job)
     output.mkdir()

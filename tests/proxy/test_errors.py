@@ -1,4 +1,4 @@
-"""Each error of the client as the HTTP answer from which tritonclient makes its own."""
+"""Each error of the client as the HTTP response from which tritonclient makes its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TARGET = InvokeTarget(endpoint_name="dev-digits", target_model="digits.012345678
 
 
 def answered(error: TritonstackError, cause: Exception | None = None) -> tuple[int, Any]:
-    """Status and JSON of the answer for an error, raised from ``cause``."""
+    """Status and JSON of the response for an error, raised from ``cause``."""
     error.__cause__ = cause
     answer = answer_of(error)
     assert answer.headers[b"content-type"] == b"application/json"
@@ -42,7 +42,7 @@ def answered(error: TritonstackError, cause: Exception | None = None) -> tuple[i
 
 
 def invoked(error: Exception) -> tuple[int, str]:
-    """Status and words of the answer where InvokeEndpoint ends with ``error`` of botocore."""
+    """Status and message of the response where InvokeEndpoint ends with ``error`` of botocore."""
     status, words = answered(final_error(error, kind=failure_kind(error), target=TARGET, attempts=2), error)
     return status, words["error"]
 

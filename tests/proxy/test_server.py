@@ -45,7 +45,7 @@ def world() -> Iterator[World]:
 
 @pytest.fixture
 def client(world: World) -> InferenceServerClient:
-    """Triton's own client, told nothing but the address."""
+    """Triton's own client, given the address alone."""
     return InferenceServerClient(world.url)
 
 

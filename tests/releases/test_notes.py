@@ -12,7 +12,7 @@ from tritonstack.naming import Platform
 from tritonstack.releases.records import DeployedSet, Record, read_record, write_record
 from tritonstack.releases.report import difference
 
-# `lambda` is a word of the language, so no folder of that name can stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name such a folder.
 worlds: Any = importlib.import_module("tests.lambda.activation_world")
 records: Any = importlib.import_module("lambda.activation.records")
 A, B, C = worlds.A, worlds.B, worlds.C

@@ -1,4 +1,4 @@
-"""A small project whose app makes a pipeline where it is asked for one, in a git repository of its own."""
+"""A small project in a git repository of its own; its app makes a pipeline where the context asks for one."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ NO_FINDINGS = {"version": "1.0", "pluginReports": []}
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Run git there, as nobody in particular."""
+    """Run git in ``folder`` with a placeholder author and without the user's variables."""
     names = {
         f"GIT_{role}_{what}": "nobody@example.com" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
     }

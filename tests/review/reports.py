@@ -72,14 +72,14 @@ FINDING = Finding(stack="serving", path="Bucket", rule="AwsSolutions-S1", severi
 
 
 def snapshots(template: Template, *, findings: tuple[Finding, ...] = ()) -> Snapshots:
-    """Environment dev of these resources, prod beside it, which stays as it is, and one that comes or goes."""
+    """Environment dev of these resources, an unchanged prod, and one that is added or removed."""
     dev = of(stack(template), findings=findings)
     prod = of(stack(serving(name="prod-digits")), environment="prod", findings=())
     return Snapshots(environments={**dev.environments, **prod.environments})
 
 
 def with_environment(given: Snapshots, name: str, template: Template) -> Snapshots:
-    """Another environment beside those."""
+    """The snapshots with another environment."""
     made = EnvironmentSnapshot(
         name=name, stacks={"serving": replace(stack(template), stack_name=f"{name}-serving")}, findings=None
     )

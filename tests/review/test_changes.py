@@ -136,7 +136,7 @@ PARAMETERS = {"Parameters": {"Subnet": {"Type": SSM, "Default": "/dev/subnet"}}}
 
 
 def network(cidr: str = "10.0.0.0/20", *, told: Any = None) -> Template:
-    """A VPC with two subnets, of which a parameter tells the first."""
+    """A VPC with two subnets; the first one's id is in a parameter."""
     return {
         "Vpc": resource("AWS::EC2::VPC", {"CidrBlock": "10.0.0.0/16"}),
         "Subnet": resource("AWS::EC2::Subnet", {"VpcId": {"Ref": "Vpc"}, "CidrBlock": cidr}),
@@ -146,7 +146,7 @@ def network(cidr: str = "10.0.0.0/20", *, told: Any = None) -> Template:
 
 
 def joined(reads: str = "Subnet") -> Template:
-    """An endpoint whose containers are in the subnet that the parameter tells."""
+    """An endpoint whose containers are in the subnet of the parameter."""
     template = serving()
     template["Model"]["Properties"]["VpcConfig"] = {"Subnets": [{"Ref": reads}], "SecurityGroupIds": ["sg-1"]}
     return template
@@ -191,5 +191,5 @@ def test_every_difference_is_reported_once_and_a_second_run_reports_the_same(
 
 
 def json_of(resource: Resource | None) -> str:
-    """A resource as JSON tells it apart: ``1`` is not ``true``."""
+    """A resource as JSON text, in which ``1`` and ``true`` differ."""
     return "" if resource is None else json.dumps([resource.type, resource.properties, resource.attributes])

@@ -1,4 +1,4 @@
-"""What a review says of each change of the corpus."""
+"""The report of a review on each change of the corpus."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_case_has_facts() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_facts_of_a_report(made: Made, name: str) -> None:
-    """Part by part, so that a failure says which."""
+    """Compared part by part, so that a failure names the part."""
     found, expected = facts_of(made, case(name)), case(name).facts
     for part in {**expected, **found}:
         assert found.get(part) == expected.get(part), f"{name}: {part}; {ANEW}"

@@ -24,7 +24,7 @@ G5 = {"InstanceType": "ml.g5.xlarge"}
 NOBODYS = {"InstanceType": "ml.nobody.xlarge"}
 
 
-# The count of a scaled endpoint, by its custom resource: the live count is not asked for.
+# The instance count of a scaled endpoint, from its custom resource: the current count is not read.
 LIVE = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}
 TOLD = resource("Custom::ScalingBefore", {"Scaling": '{"initial":2,"maximum":8}', "ServiceToken": "arn"})
 OF_REFERENCE = {"Fn::Join": ["", ["endpoint/", {"Fn::GetAtt": ["Endpoint", "EndpointName"]}, "/variant/g4dn-xlarge"]]}
@@ -112,7 +112,7 @@ def test_a_limit_that_is_decided_later_leaves_the_other_end_known() -> None:
 
 
 def test_another_default_of_a_parameter_is_another_unknown_price() -> None:
-    """What a parameter holds is not known, but that it may move is."""
+    """The parameter's value is unknown; that it may change is reported."""
     variant = {"InstanceType": {"Ref": "Type"}, "InitialInstanceCount": {"Ref": "Count"}}
     old, new = (
         of(stack(serving(variant=variant), sections={"Parameters": {"Type": {"Type": "String", "Default": each}}}))

@@ -1,4 +1,4 @@
-"""Names, types, tags and values of a template may be anybody's: no view of a review lets them act."""
+"""Names, types, tags and values of a template are untrusted: no view of a review executes or renders them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change of seven values in one environment: what of its report stands outside of what is folded."""
+"""A change of seven values in one environment: the part of its report that is not folded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change is said to open and to close."""
+"""Access that a change opens and closes, as reported."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_every_link_of_the_contents_leads_somewhere_and_every_id_is_unique(html:
     assert set(links) <= set(ids)
 
 
-# The page forbids scripts, which a test alone adds: with its policy taken off, all else is as it stands.
+# The page forbids scripts, and only this test adds one: without the policy, all else is unchanged.
 LAYOUT = """<script>
 const box = each => each.getBoundingClientRect();
 const wide = document.documentElement.clientWidth;

@@ -1,4 +1,4 @@
-"""What of a role's permissions, of a resource's policy, and of who may assume a role is said to widen and to narrow."""
+"""Changes of role permissions, resource policies and trust policies that are reported as wider or narrower."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def may(*principals: Any, **members: Any) -> dict[str, Any]:
 
 @cases("before, after, expected")
 def test_a_bucket_policy(before: Statements, after: Statements, expected: list[Said]) -> None:
-    """The bucket is there on both sides; the least deny that comes in place of a wider one says nothing."""
+    """The bucket exists on both sides; a Deny in place of a wider one has no line of its own."""
     assert told(bucket(*before), bucket(*after)) == expected
 
 

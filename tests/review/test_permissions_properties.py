@@ -129,7 +129,7 @@ def allowed(statements: list[Any]) -> set[tuple[str, str, int]]:
 
 @given(STATEMENTS, STATEMENTS)
 def test_what_iam_allows_from_now_on_is_never_left_out(before: list[Any], after: list[Any]) -> None:
-    """As IAM evaluates: a request that is allowed after and not before is told as wider, or as changed conditions."""
+    """By IAM's evaluation: a request allowed after and not before is reported as wider, or as changed conditions."""
     kinds = {each.kind for each in changes(role(*before), role(*after))}
     was, now = allowed(before), allowed(after)
     if now - was:

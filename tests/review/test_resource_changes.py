@@ -177,7 +177,7 @@ def test_another_service_token_is_refused() -> None:
 
 @pytest.mark.parametrize(("policy", "stays"), [("Delete", False), ("Retain", True)])
 def test_another_logical_id_alone_is_reported_as_a_new_resource(policy: str, stays: bool) -> None:
-    """CloudFormation knows a resource by its logical id: it makes another one."""
+    """CloudFormation identifies a resource by its logical id: it creates another one."""
     [change] = changed(
         {"Old1": resource(TOPIC, {"DisplayName": "a"}, DeletionPolicy=policy)},
         {"New1": resource(TOPIC, {"DisplayName": "a"}, DeletionPolicy=policy)},
@@ -216,7 +216,7 @@ def test_an_inline_policy_of_another_role_or_with_its_old_name_is_another_one() 
 
 
 def placed(**policies: Template) -> StackSnapshot:
-    """A stack of inline policies; ``A``, ``B``, …: the construct that each stands in."""
+    """A stack of inline policies; ``A``, ``B``, …: the construct that each is in."""
     paths = {name: construct for construct, each in policies.items() for name in each}
     made = stack({name: each for one in policies.values() for name, each in one.items()})
     moved = {name: replace(each, path=f"{paths[name][0]}/{name}") for name, each in made.resources.items()}

@@ -1,4 +1,4 @@
-"""Settings that a change gives other values, and what each of them is said to do."""
+"""Settings that a change gives other values, and the reported effect of each."""
 
 from __future__ import annotations
 

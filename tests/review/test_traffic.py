@@ -1,4 +1,4 @@
-"""What a deployment does to the calls that an endpoint answers."""
+"""How a deployment shifts the traffic of an endpoint."""
 
 from __future__ import annotations
 

@@ -38,8 +38,7 @@ def run_app(
 ) -> subprocess.CompletedProcess[str]:
     """Run ``app.py`` into ``outdir`` with cdk.json's context and this one's.
 
-    The process has no AWS variable and no home, and says nothing about Node's age; whatever it tries to connect to
-    fails it.
+    The process has no AWS variable, no home and no warning about Node's age. Any connection that it tries fails it.
     """
     guard = outdir.parent / f"{outdir.name}-guard"
     guard.mkdir()

@@ -234,7 +234,7 @@ def test_what_a_build_starts_from_changes_no_wait(tmp_path: Path) -> None:
     assert json.dumps(template_of(engine_stage(tmp_path, T4).serving["e0"])) == json.dumps(before)
 
 
-# The function that hears of ended builds.
+# The function that is notified of ended builds.
 
 
 def test_only_the_rule_of_this_project_may_call_the_function_and_leave_what_it_cannot_deliver(

@@ -45,7 +45,7 @@ def test_an_environment_with_everything_on_passes_them_too(tmp_path: Path) -> No
 
 
 def violations(assembly: Path) -> list[Any]:
-    """What validators found and nobody accepted."""
+    """Findings of validators that are not acknowledged."""
     report = json.loads((assembly / "validation-report.json").read_text())
     return [each["violations"] for each in report["pluginReports"] if each["violations"]]
 

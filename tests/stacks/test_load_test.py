@@ -17,7 +17,7 @@ from tests.stacks.environments import DIGITS, SINGLE, environment, stage
 from tests.stacks.test_network import CREATED, SUBNETS, endpoints, network_template
 from tritonstack.naming import load_test_job_prefix
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 objects: Any = importlib.import_module("lambda.load_test.objects")
 LOAD_TEST = {"recommender": {"at_once": 3}, "log_days": 30}
 

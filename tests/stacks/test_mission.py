@@ -120,7 +120,7 @@ CLAUSES = {
     "trtexec on CodeBuild's GPU": lambda: projects("LINUX_GPU_CONTAINER"),
     "trtexec on a T4 by SageMaker Processing": lambda: having("AWS::IAM::Policy", "sagemaker:CreateProcessingJob"),
     "archives built before the endpoint is touched": lambda: having("AWS::CloudFormation::WaitCondition"),
-    # A scaled endpoint's steps are settled by a custom resource: they need the live instance count.
+    # A scaled endpoint's rollout steps come from a custom resource: they need the current instance count.
     "canary that alarms roll back": lambda: sorted(
         set(having("AWS::SageMaker::Endpoint", "BlueGreenUpdatePolicy", "AutoRollbackConfiguration"))
         & set(having("Custom::ScalingBefore", "CANARY"))

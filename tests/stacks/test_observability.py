@@ -1,4 +1,4 @@
-"""The observability stack: what CloudWatch gets, who may tell whom, and that nothing ties it to other stacks."""
+"""The observability stack: its CloudWatch resources, who may publish to the topic, and no reference to other stacks."""
 
 from __future__ import annotations
 

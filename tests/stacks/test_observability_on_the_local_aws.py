@@ -1,4 +1,4 @@
-"""The synthesised observability stack in the local AWS: what breaks makes its own alarm tell, and no other."""
+"""The synthesised observability stack in the local AWS: each failure fires its own alarm and no other."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Watched:
         return self.states()
 
     def live_on(self, *broken: Written, minutes: int) -> dict[str, str]:
-        """As ``live``, minute by minute, so that nothing but what is broken is ever seen."""
+        """As ``live``, minute by minute, so that every evaluation has data of the failure alone."""
         for _ in range(minutes):
             self._write(broken, minutes_ago=1)
             self.aws.advance(MINUTE)
@@ -203,7 +203,7 @@ def test_an_endpoint_without_requests_notifies_and_nothing_else(watched: Watched
     assert on(watched.states()) == {"dev-digits-no-traffic", "dev-single-no-traffic", "dev-critical"}
 
 
-# What is told of by events: they come from the local services, and no figure is put in their place.
+# Notifications by events: the events come from the local services, and no metric is written in their place.
 
 
 @pytest.fixture

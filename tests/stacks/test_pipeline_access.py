@@ -95,7 +95,7 @@ def test_each_build_may_assume_the_one_role_that_trusts_it(committed: Synthesise
 
 
 def test_the_connection_may_be_used_under_both_names_of_its_service(committed: Synthesised) -> None:
-    """By whoever reads the source; each name stands with an ARN of its own (test_every_template holds the pairs)."""
+    """By the role that reads the source; each name has an ARN of its own (test_every_template checks the pairs)."""
     rest = "us-east-1:444444444444:connection/11111111-2222-3333-4444-555555555555"
     both = [
         {"Effect": "Allow", "Action": f"{service}:UseConnection", "Resource": f"arn:aws:{service}:{rest}"}

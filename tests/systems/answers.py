@@ -1,6 +1,6 @@
 """Each published system's response to its sample, how fast and on what: the table at the end of ``make systems``.
 
-A sample's answer is made by the export, in the framework that the model comes from.
+The expected response is made by the export, in the framework that the model comes from.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Row:
     Attributes:
         name: ``endpoint/model``.
         backends: Triton's backends that the archive needs.
-        stand_ins: what stood in for them in the container that answered, in its own words.
+        stand_ins: their stand-ins in the container that responded, as its log names them.
         engine: what built its TensorRT engine: service, machine, and whether a stand-in; empty where it has none.
-        difference: from the source framework's answer, the largest of both requests.
+        difference: the largest from the source framework's response, over both requests.
         tolerance: the largest that the recipe allows.
         cold_ms: the first response time where the request loaded the model; None where it was loaded already.
         warm_ms: the second response time.
@@ -100,7 +100,7 @@ def invoked(client: ModelClient, name: str, *, variant: str | None = None) -> tu
     Of several variants, ``variant`` names the one that serves it.
 
     Raises:
-        WorkFailedError: the answer is not the expected one within the recipe's tolerance; with the tensor's name.
+        WorkFailedError: a tensor differs from the expected one by more than the recipe's tolerance.
     """
     sample = manifest_of(client, name).sample
     outputs = [tensor["name"] for tensor in sample.answer["outputs"]]
@@ -109,10 +109,10 @@ def invoked(client: ModelClient, name: str, *, variant: str | None = None) -> tu
 
 
 def row_of(aws: LocalAws, client: ModelClient, name: str, *, builds: EngineBuilds, variant: str | None = None) -> Row:
-    """Send an archive its sample request twice, while nobody else calls its endpoint.
+    """Send an archive its sample request twice, while its endpoint gets no other requests.
 
     Raises:
-        WorkFailedError: an answer is not the expected one within the recipe's tolerance; with the tensor's name.
+        WorkFailedError: a tensor differs from the expected one by more than the recipe's tolerance.
     """
     endpoint, _, _ = name.partition("/")
     manifest = manifest_of(client, name)
@@ -173,7 +173,7 @@ def _builder(builds: EngineBuilds, folder: str, engine: EngineEntry) -> str:
 
 
 def _stand_ins(fleet: Mapping[str, Any], manifest: Manifest) -> list[str]:
-    """What its container's log says of one archive: of its own name, or of a model inside it."""
+    """Stand-ins of one archive by its container's log, which names the archive or a model inside it."""
     models = {manifest.archive.file, *manifest.configs}
     said = _STAND_IN.finditer(Path(fleet["log"]).read_text(errors="replace"))
     return list(dict.fromkeys(match["what"] for match in said if match["model"] in models))

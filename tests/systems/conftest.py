@@ -1,7 +1,7 @@
 """The published systems, tiny and with random weights, deployed to a local AWS of their own by the real CLI.
 
 One environment, shaped as the committed ones: engines built by CodeBuild on the A10G of g5 and by SageMaker Processing
-on the T4 of g4dn, both stand-ins. `make systems` runs these tests alone and prints what each system answered.
+on the T4 of g4dn, both stand-ins. `make systems` runs these tests alone and prints each system's response.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Not collected with the other tests: it takes minutes and gigabytes. It shows what tiny models cannot: time and memory of
 exports and proofs, which the machine of builds (``builds.compute_type``) has to have, and the sizes of archives. Four
-models are also deployed and answered. Archives are built for the local Triton: TensorRT's hold the graph that an engine
-is built from, and its reference is made as on the way to an engine; T5's packed Python environment is not made.
+models are also deployed and invoked. Archives are built for the local Triton: TensorRT's hold the graph that an engine
+is built from, and its reference is made as for an engine; T5's packed Python environment is not made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every archive of the published systems answers its sample request as its source framework does."""
+"""Every archive of the published systems returns its source framework's response to the sample request."""
 
 from __future__ import annotations
 

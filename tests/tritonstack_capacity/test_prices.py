@@ -1,4 +1,4 @@
-"""``tritonstack capacity prices``: what it shows, what it writes, and how it ends where AWS says no."""
+"""``tritonstack capacity prices``: what it prints, what it writes, and its exit code where AWS refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small processes in place of the emulator and the runtime: they answer /_tritonstack/…, or misbehave on request."""
+"""Small processes in place of the emulator and the runtime: they serve /_tritonstack/…, or misbehave on request."""
 
 from __future__ import annotations
 

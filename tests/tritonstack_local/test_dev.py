@@ -1,4 +1,4 @@
-"""``local dev``: what counts as a change, and how an answer is shown beside the one before."""
+"""``local dev``: what counts as a change, and how a response is compared with the one before."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def packed(folder: Path, *members: Member) -> Path:
 
 
 def outside(folder: Path) -> set[str]:
-    """What lies beside the archive and the unpacked folder."""
+    """Files outside the archive and the unpacked folder."""
     return {path.name for path in folder.iterdir()} - {"archive.tar.gz", "unpacked"}
 
 

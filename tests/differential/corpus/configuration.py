@@ -13,14 +13,14 @@ Message = dict[str, Any]
 
 
 class Word(str):
-    """A value without quotes, as it stands in the text: of an enumeration, or a number in another spelling."""
+    """A value written without quotes: of an enumeration, or a number in another spelling."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Twice:
-    """A field that stands twice with the same value."""
+    """A field that is repeated with the same value."""
 
     value: object
 

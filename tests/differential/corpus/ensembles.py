@@ -62,7 +62,7 @@ def _near(draw: random.Random, dims: list[int]) -> list[int]:
 def _model(
     draw: random.Random, name: str, takes: list[tuple[str, list[int]]], gives: list[tuple[str, list[int]]], limit: int
 ) -> Files:
-    """A step's Python model, whose tensors the configuration says or the program completes."""
+    """A step's Python model, whose tensors the configuration declares or the program completes."""
     inputs = [tensor(each, _type(draw), _near(draw, dims)) for each, dims in takes]
     inputs += [tensor("more", "FP32", [1], optional=True)] if draw.random() < RARELY else []
     config: Message = {"name": name, "backend": "python"}

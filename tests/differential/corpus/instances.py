@@ -11,7 +11,7 @@ from tests.differential.corpus.schedulers import control
 
 
 def instances(draw: random.Random) -> Files:
-    """One to three groups; none asks for a GPU that could be there, for here is none."""
+    """One to three groups; none needs a GPU: the test machine has none."""
     config: Message = {"max_batch_size": 4, "instance_group": [_group(draw) for _ in range(draw.randint(1, 2))]}
     if draw.random() < RARELY / 2:
         config["platform"] = "tensorrt_plan"

@@ -1,6 +1,6 @@
 """Model repositories drawn from a seed, of the kinds that people write, some of them with a mistake.
 
-Nothing here says what becomes of a case: the real Triton does. Some kinds are those of qa/L0_model_config in
+The outcome of a case is not stored here: the real Triton gives it. Some kinds are those of qa/L0_model_config in
 triton-inference-server/server, by the names of the folders below autofill_noplatform and autofill_noplatform_success;
 every case is made here.
 """

@@ -1,6 +1,6 @@
 """ONNX models, judged by this project's stand-in for the onnxruntime backend, which follows that backend's source.
 
-What the stand-in leaves out because it has no GPU, as accelerators that the backend refuses, is not drawn.
+Settings that the stand-in ignores because it has no GPU, as accelerators that the backend refuses, are not drawn.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Graph = dict[str, Any]
 
 
 def onnx_completed(draw: random.Random) -> Files:
-    """An ONNX model with a configuration that says all, little or, seldom, something else than the graph."""
+    """An ONNX model with a configuration that declares all tensors, few or, rarely, others than the graph's."""
     batches = draw.random() < OFTEN
     limit = draw.choice([0, 4, 8]) if batches else draw.choice([0, 0, 0, 0, 4])
     graph, config = Graph(opset=17, inputs=[], outputs=[]), Message()
@@ -54,7 +54,7 @@ def onnx_completed(draw: random.Random) -> Files:
 
 
 def _another_version(draw: random.Random, name: str, config: Message, graph: Graph, file: str) -> Files:
-    """A second version, seldom with a graph of other inputs, that is served beside the first, or alone."""
+    """A second version, rarely with a graph of other inputs, that is served with the first, or alone."""
     more = {"name": "more", "dtype": "FP32", "shape": [None]}
     other = graph | {"inputs": [*graph["inputs"], *([more] if draw.random() < 1 / 3 else [])]}
     policies: list[Message] = [{"all": {}}, {"latest": {"num_versions": 2}}, {"specific": {"versions": [1]}}]
@@ -63,7 +63,7 @@ def _another_version(draw: random.Random, name: str, config: Message, graph: Gra
 
 
 def _seen(draw: random.Random, kind: str, name: str, datatype: str, axes: Sequence[int | None]) -> Message:
-    """A tensor of the graph as a configuration may say it, seldom wrongly."""
+    """A tensor of the graph as a configuration may declare it, rarely wrongly."""
     dims, more = [-1 if axis is None else axis for axis in axes], Message()
     change = draw.choice(["as it is"] * 24 + ["narrowed", "widened", "rank", "type", "name", "optional", "reshape"])
     if change == "narrowed":

@@ -1,6 +1,6 @@
-"""Programs of Python models: the forms of the class and of its methods, and what stands around them.
+"""Programs of Python models: the forms of the class and of its methods, and the code around them.
 
-What only running a program shows, as the import of a package that is not there, no linter can know: it is not drawn.
+Mistakes that only running a program shows, as the import of a missing package, are not drawn: no linter finds them.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _tensors(draw: random.Random) -> dict[str, list[Message]]:
 
 
 def _partial(draw: random.Random, tensors: dict[str, list[Message]]) -> Message:
-    """A configuration that says some of the tensors, seldom without a type or dims."""
+    """A configuration that declares some of the tensors, rarely without a type or dims."""
     config: Message = draw.choice([{"backend": "python"}] * 3 + [{}, {"default_model_filename": "model.py"}])
     config = config | draw.choice([{}, {"max_batch_size": 0}, {"max_batch_size": 4}, {"max_batch_size": 8}])
     for kind, given in tensors.items():

@@ -102,7 +102,7 @@ def control(draw: random.Random, kind: str, prefix: str = "") -> Message:
 
 
 def _states(draw: random.Random) -> list[Message]:
-    """States of which some start with values. One that cannot start is refused after seconds: hence few of those."""
+    """States of which some start with values. Few cannot start: each of those takes seconds to be refused."""
     found = []
     for index in range(draw.randint(1, 2)):
         dims = draw.choice([[4], [2, 3], [1]])

@@ -1,6 +1,6 @@
 """The corpus: changes of one property each (``cases/*.yaml``) and the facts of their reports (``facts.yaml``).
 
-What AWS's documentation says of properties, read by a person, is ``settled_by_hand.yaml``.
+``settled_by_hand.yaml`` holds the facts about properties that a person read in AWS's documentation.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ class Settled:
     """One property.
 
     Attributes:
-        type: the resource type, which its page is called after.
+        type: the resource type, which its documentation page is named after.
         property: the property.
-        replaces: whether the page says that an update requires replacement.
+        replaces: whether an update requires replacement, by that page.
         case: the case of the corpus that changes it; None where none does.
         at: the resource there: stack and construct path.
     """

@@ -54,7 +54,7 @@ class Made:
         return environment
 
     def document(self, case: Case) -> ReviewDocument:
-        """The report of the change, as data; what it needs beside the templates is the case's own."""
+        """The report of the change, as data; inputs besides the templates are the case's own."""
         sides = self.assembly(case.before), self.assembly(case.after)
         old, new = (self.snapshots(side) for side in sides)
         texts = (environment_file(side.parent).read_text() for side in sides)

@@ -1,4 +1,4 @@
-"""The client: signed requests that botocore makes and nobody sends twice, answers, failures, time-outs."""
+"""The client: signed requests of botocore, each sent once; responses, failures, time-outs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load test followed from here: what is told, what is fetched, what Ctrl-C does; and what the build runs."""
+"""Following a load test from this machine: output, downloads and Ctrl-C; and what the build runs."""
 
 from __future__ import annotations
 

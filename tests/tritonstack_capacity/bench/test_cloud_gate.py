@@ -1,4 +1,4 @@
-"""The gate: what passes, what fails, and what is only said."""
+"""The gate: what passes, what fails, and what is only reported."""
 
 from __future__ import annotations
 

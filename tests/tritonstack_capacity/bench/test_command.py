@@ -1,4 +1,4 @@
-"""The command's options: what goes with what, all wrong ones at once, and what its exit code says."""
+"""The command's options: valid combinations, all wrong ones reported at once, and the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The container of a local endpoint: which one serves, what it is asked, its metrics; figures of SageMaker."""
+"""The container of a local endpoint: which one serves, requests to it, its metrics; figures of SageMaker."""
 
 from __future__ import annotations
 

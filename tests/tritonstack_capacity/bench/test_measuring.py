@@ -201,7 +201,7 @@ def test_the_steps_of_a_ramp_fill_it_without_a_gap(rate: float, seconds: float, 
 
 
 class Server:
-    """Answers after so many seconds; while it stalls, everyone waits for the stall's end."""
+    """Responds after the given seconds; during a stall, every request waits for the stall's end."""
 
     def __init__(self, now: Now, *, seconds: float, stall: tuple[float, float] = (0.0, 0.0)) -> None:
         self.now, self.seconds, self.stall = now, seconds, stall

@@ -1,4 +1,4 @@
-"""perf_analyzer: what it is told, what its export says, and what is said where it is not there."""
+"""perf_analyzer: its options, its export, and the message where it is not installed."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ UNLESS_TOLD = (
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Makes the program that is found in place of perf_analyzer; gives the file of what it was told."""
+    """Creates the program that is found in place of perf_analyzer; returns the file of its arguments."""
 
     def made(does: str) -> Path:
         file, calls = tmp_path / "perf_analyzer", tmp_path / "calls"

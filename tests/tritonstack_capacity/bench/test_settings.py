@@ -1,4 +1,4 @@
-"""What a person may ask for, and everything that is wrong with it at once."""
+"""Settings that a user may give; everything wrong with them is reported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An event loop whose clock stands still while code runs and jumps to the next timer when nothing else is to do."""
+"""An event loop whose clock does not move while code runs and jumps to the next timer when there is no other work."""
 
 from __future__ import annotations
 

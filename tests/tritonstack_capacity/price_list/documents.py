@@ -60,7 +60,7 @@ def document(
 
 
 def text(name: str = TYPE, usd: str = "0.5000000000", **more: Any) -> str:
-    """As GetProducts answers it."""
+    """The document as a string of GetProducts' response."""
     return json.dumps(document(name, usd, **more))
 
 

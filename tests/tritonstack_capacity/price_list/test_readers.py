@@ -1,4 +1,4 @@
-"""Whoever reads a price takes the environment's own, else that of prices.json, else the catalogue's; or says so."""
+"""A price is the environment's own, else that of prices.json, else the catalogue's; else it is reported as unknown."""
 
 from __future__ import annotations
 

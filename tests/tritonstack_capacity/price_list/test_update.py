@@ -1,4 +1,4 @@
-"""A document of the Price List, and what the answers make of the file: what is new, gone, unclear, and what stays."""
+"""Documents of the Price List, and the price file that they give: new, removed, unclear and unchanged prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small fleets for tests, with what a test does not speak of set to do nothing."""
+"""Small fleets for tests; settings that a test does not give have no effect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MACHINE = Machine(
 
 
 def table(*kinds: ModelKind, popularity: Floats | None = None) -> ModelTable:
-    """A model of each kind; all called alike where nothing is said."""
+    """A model of each kind, with equal request rates by default."""
     count = len(kinds)
     return ModelTable(
         kinds=kinds,

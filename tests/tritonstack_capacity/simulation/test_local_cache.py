@@ -144,7 +144,7 @@ def test_calls_at_once_hit_wait_and_evict_as_on_the_local_runtime(
     with asyncio.Runner(loop_factory=Loop) as runner:
         real = runner.run(played(pairs, **how))
     found = simulated(pairs, **how)
-    # What still waits at the end may be unloaded after the last answer.
+    # Models that still wait at the end may be unloaded after the last response.
     count = min(len(real.unloaded), len(found.unloaded))
     assert found.unloaded[:count] == real.unloaded[:count]
     assert found.hits == real.hits

@@ -30,7 +30,7 @@ def written(folder: Path, text: str = GOOD, *, name: str = "scenario.yaml") -> P
 
 
 def problems(folder: Path, text: str, *, trace: str | None = None) -> dict[str, str]:
-    """Field → what is said of it."""
+    """Field → its message."""
     file = None if trace is None else written(folder, trace, name="calls.csv")
     with pytest.raises(InputError) as caught:
         prepare(written(folder, text), seed=0, trace=file)

@@ -1,4 +1,4 @@
-"""The scaling as a diff of an environment file: what the file says once it is applied, and that all else stays."""
+"""The scaling as a diff of an environment file: the file's settings once it is applied; all else stays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ production: false
 
 
 def endpoint_text(*lines: str, name: str = "digits", anchor: str = "") -> str:
-    """An endpoint of a list, in lines; ``anchor`` stands after the dash."""
+    """An endpoint of a list, in lines; ``anchor`` follows the dash."""
     own = [f"name: {name}", "mode: multi-model", 'release: "24.09"', "instance_type: ml.g4dn.xlarge", "models: [a]"]
     first, *others = [*([anchor] if anchor else []), *own, *lines]
     return "\n".join([f"  - {first}", *(f"    {line}" for line in others)]) + "\n"

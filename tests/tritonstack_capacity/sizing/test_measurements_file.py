@@ -1,4 +1,4 @@
-"""What a file of measurements must be, and what is said of one that is not."""
+"""Files of measurements: valid ones, and the errors of others."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Response:
 
 @pytest.fixture
 def pb_utils(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
-    """What stands for ``triton_python_backend_utils``."""
+    """Replacement for Triton's module ``triton_python_backend_utils``."""
     module = types.ModuleType("triton_python_backend_utils")
     module.Tensor, module.InferenceResponse = Tensor, Response  # type: ignore[attr-defined]
     module.TRITON_STRING_TO_NUMPY = {"TYPE_FP32": np.float32, "TYPE_STRING": np.object_}  # type: ignore[attr-defined]

@@ -119,7 +119,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def sagemaker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SageMaker]:
-    """A multi-model container that answers; the tests of a file share it and use names of their own.
+    """A running multi-model container; the tests of a file share it, each with model names of its own.
 
     What is loaded stays loaded, up to 400 MB a model: unloading takes 2 s, the end of the container as long.
     """

@@ -58,7 +58,7 @@ def types(path: Path) -> None:
 
 
 def table(path: Path) -> None:
-    """index [n] → a row of a table in a file of its own beside the graph; an index outside it is an error."""
+    """index [n] → a row of a table, which is a file in the graph's folder; an index outside the table is an error."""
     save(
         path,
         [h.make_node("Gather", ["table", "index"], ["row"])],

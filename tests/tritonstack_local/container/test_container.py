@@ -91,7 +91,7 @@ def test_the_next_start_removes_the_shared_memory_of_a_container_whose_launcher_
     launcher.kill()
     assert container.exited.result(GONE_SECONDS) == 128 + signal.SIGKILL
     assert still_there(processes) == []
-    # Nobody of its own is left to remove them: the next start of any process on this machine does.
+    # Its own processes have ended: the next process that starts on this machine removes them.
     with (tmp_path / "log").open("wb") as log:
         Enclosure.open(mounts={}, log=log, namespace=False).close()
     assert regions(container) == []

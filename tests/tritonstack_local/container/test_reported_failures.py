@@ -1,4 +1,4 @@
-"""Failures that people report: the real server answers them here as there, and troubleshooting has a row for each."""
+"""Failures that people report: the local server responds as the real one, and troubleshooting has a row for each."""
 
 from __future__ import annotations
 

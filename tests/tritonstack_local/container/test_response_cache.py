@@ -60,7 +60,7 @@ def caching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SageMaker]:
 
 
 def counter(*, config: str = "", ensemble: str | None = None) -> dict[str, str | Path]:
-    """A model that answers with the number of its runs; behind an ensemble, where that has a configuration."""
+    """A model that returns the number of its runs; ``ensemble``: the configuration of an ensemble around it."""
     files: dict[str, str | Path] = {"counter/config.pbtxt": CONFIG + config, "counter/1/model.py": COUNTER}
     if ensemble is not None:
         files |= {"whole/config.pbtxt": ENSEMBLE + ensemble, "whole/1/.keep": ""}
@@ -68,7 +68,7 @@ def counter(*, config: str = "", ensemble: str | None = None) -> dict[str, str |
 
 
 def runs(server: SageMaker, name: str, *values: float) -> list[int]:
-    """The answers to requests with these values, in turn."""
+    """Responses to requests with these values, one after another."""
     return [server.invoke(name, x=("FP32", [1], [value])).outputs["n"][0] for value in values]
 
 

@@ -78,7 +78,7 @@ def keys_of(aws: Emulator, bucket: str, prefix: str = "") -> list[str]:
 
 
 def entrypoint_of(aws: Emulator, bucket: str, mark: str | None = None) -> psutil.Process:
-    """The entrypoint's process; ``mark`` makes a file beside its script."""
+    """The entrypoint's process; ``mark`` creates a file in its script's folder."""
     root = psutil.Process(aws.process.pid)
     for process in root.children(recursive=True):
         arguments = process.cmdline()

@@ -37,7 +37,7 @@ IMAGE = "301217895009.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.
 
 
 def free_port() -> int:
-    """A TCP port that is free, below those that the system gives to others: nobody takes it before it is listened on.
+    """A free TCP port below the ephemeral range, so that no other process gets it before the test listens on it.
 
     Each process of a test run draws from a thousand of its own.
     """

@@ -1,4 +1,4 @@
-"""What preflight asks about an account: quotas and images."""
+"""Facts of an account that preflight reads: quotas and images."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_quotas_that_preflight_reads_are_there(aws: Emulator) -> None:
 
 
 def image(aws: Emulator, tag: str, *, account: str = IMAGES, repository: str = REPOSITORY) -> dict[str, Any]:
-    """BatchGetImage's answer for one tag."""
+    """BatchGetImage's response for one tag."""
     answer: dict[str, Any] = aws.client("ecr").batch_get_image(
         registryId=account, repositoryName=repository, imageIds=[{"imageTag": tag}]
     )

@@ -1,4 +1,4 @@
-"""Threads of the emulator that look at many things: a fault at one of them leaves neither it nor the others standing.
+"""Background threads of the emulator: a fault at one item stops the work on neither that item nor the others.
 
 Each runs in the emulator's own environment, on the modules themselves.
 """

@@ -165,7 +165,7 @@ def test_project_of_a_template_keeps_its_settings(aws: Emulator, name: str) -> N
     assert codebuild.batch_get_projects(names=[name])["projectsNotFound"] == [name]
 
 
-# Stands in for the Lambda, which fails so many times, and for the wait, which moves the clock instead.
+# Replaces the Lambda, which fails the given number of times, and the wait, which moves the clock instead.
 SCRIPT = """
 import json
 import sys

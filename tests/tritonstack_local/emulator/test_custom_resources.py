@@ -12,7 +12,7 @@ import pytest
 from tests.tritonstack_local.emulator.running import Emulator, make_function, parameter, wait_until
 
 HOUR = 3600.0
-# Writes down every request; answers unless told not to; signals a wait condition's handle where it is given one.
+# Records every request; responds unless the properties forbid it; signals a wait condition's handle if it gets one.
 FUNCTION = """
     import json
     import time
@@ -154,7 +154,7 @@ def test_function_that_crashes_is_called_again_by_lambda(aws: Emulator, function
     _wait_for_requests(aws, name, 1)
 
     def later() -> str:
-        aws.advance(60)  # it waits a minute from when the crash is known
+        aws.advance(60)  # it waits a minute from when the crash is detected
         return _status(aws, name)
 
     wait_until(later, lambda status: status == "CREATE_COMPLETE")

@@ -19,7 +19,7 @@ from tests.tritonstack_local.emulator.running import Emulator, make_role
 
 @pytest.fixture
 def bucket(aws: Emulator) -> Iterator[str]:
-    """A bucket; faults that are left are forgotten."""
+    """A bucket; faults that were not used are removed afterwards."""
     aws.client("s3").create_bucket(Bucket="faulty")
     yield "faulty"
     send(aws, "DELETE")

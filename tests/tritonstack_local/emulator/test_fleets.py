@@ -25,7 +25,7 @@ LIMIT = "The account-level service limit 'ml.g4dn.xlarge for endpoint usage' is 
 
 @pytest.fixture
 def short(aws: Emulator) -> Iterator[Emulator]:
-    """An emulator whose faults are forgotten afterwards."""
+    """An emulator whose faults are removed afterwards."""
     yield aws
     send(aws, "DELETE")
 

@@ -196,7 +196,7 @@ class Place:
         }
 
     def _change(self, stack: str, logical_id: str, made: Any, event: handler_needs.Event) -> ResourceChange:
-        # A name is generated alike each time; what has an id gets its logical id, so that it is known once it is there.
+        # Generated names are the same each time; a resource with an id gets its logical id, known before it is created.
         physical_id = logical_id.lower() if event != "create" and "name" not in TYPES.get(made["Type"], {}) else None
         return ResourceChange(
             kind=made["Type"],

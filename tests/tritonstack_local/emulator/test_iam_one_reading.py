@@ -52,7 +52,7 @@ def caller(guarded: Emulator, name: str) -> Caller:
 
 
 def sent(caller: Caller, attempt: Attempt) -> tuple[int, str]:
-    """Status and body of the answer."""
+    """Status and body of the response."""
     given = caller.aws.get(f"/_tritonstack/iam/credentials?role={caller.name}&session=tests")
     scope = f"{given['AccessKeyId']}/20260101/us-east-1/{attempt.signed_for}/aws4_request"
     connection = http.client.HTTPConnection("127.0.0.1", caller.aws.port, timeout=30)

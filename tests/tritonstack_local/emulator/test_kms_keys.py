@@ -110,7 +110,7 @@ def log_group() -> ModuleType:
 def test_a_group_that_was_retained_is_adopted_with_new_retention_and_key_and_given_back(
     aws: Emulator, name: str, log_group: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The function of an endpoint's log group, against the services of the local AWS, in operations that stand."""
+    """The function of an endpoint's log group, on the local AWS's services, in stack operations in progress."""
     standing = SimpleNamespace(stack_status="DELETE_IN_PROGRESS", require=lambda: None)
     monkeypatch.setattr(log_group, "Operation", lambda *_: standing)
     services = importlib.import_module("lambda.shared.clients").Aws(aws.client)

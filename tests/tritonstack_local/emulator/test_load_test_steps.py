@@ -20,7 +20,7 @@ from tritonstack.naming import load_test_job_prefix
 from tritonstack_capacity.bench.cloud_settings import recommender_test_settings
 from tritonstack_capacity.bench.document import BenchDocument
 
-# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+# `lambda` is a keyword: an import statement cannot name the folder.
 steps: Any = importlib.import_module("lambda.load_test.steps")
 shared_clients: Any = importlib.import_module("lambda.shared.clients")
 handler: Any = importlib.import_module("lambda.load_test.handler")

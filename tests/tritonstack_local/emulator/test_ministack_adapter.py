@@ -1,4 +1,4 @@
-"""The seam between the emulator and MiniStack: one package has all its names, and says which an upgrade breaks."""
+"""The seam between the emulator and MiniStack: one package has all its names; a test lists what an upgrade breaks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Inference Recommender on the local AWS: a life cycle, documented limits, answers in the service's own shape.
+"""Inference Recommender on the local AWS: life cycle, documented limits, responses in the service's own shape.
 
-The figures are constructed; that is what their ids say.
+The figures are constructed, and their ids say so.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def status(aws: Emulator, name: str, wanted: str) -> dict[str, Any]:
 
 
 def check_shape(operation: str, answer: dict[str, Any]) -> None:
-    """The answer has the members, types and required members of botocore's output shape."""
+    """Assert that the response has the members, types and required members of botocore's output shape."""
     shape = botocore.session.get_session().get_service_model("sagemaker").operation_model(operation).output_shape
     assert shape is not None
     report = ParamValidator().validate(answer, shape)

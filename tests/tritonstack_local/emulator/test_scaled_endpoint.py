@@ -1,6 +1,6 @@
 """A scaled endpoint's stack, with the real function, through deployments that succeed, fail at each step, and go on.
 
-The runtime is the test: it says what becomes of each fleet.
+The test takes the runtime's place and reports the outcome of each fleet.
 """
 
 from __future__ import annotations

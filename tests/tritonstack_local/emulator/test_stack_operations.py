@@ -31,7 +31,7 @@ def documented() -> tuple[CodeBlock, CodeBlock, CodeBlock]:
 
 
 def run(block: CodeBlock, aws: Emulator, **variables: str) -> str:
-    """What a block prints, run as it stands but for the AWS CLI's wait, which looks every 30 s."""
+    """Output of a documented block, run unchanged but for the AWS CLI's wait, which polls every 30 s."""
     commands = "\n".join(line for line in block.commands.splitlines() if " wait " not in line)
     programs = f"{REPOSITORY / '.envs' / 'main' / 'bin'}:{os.environ['PATH']}"
     environment = {

@@ -1,4 +1,4 @@
-"""Pages that the local AWS itself answers with, as objects of a bucket, and other bodies that a stranger chose."""
+"""Pages that the local AWS serves, as objects of a bucket, and other bodies that come from outside."""
 
 from __future__ import annotations
 

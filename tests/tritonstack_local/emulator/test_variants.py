@@ -220,7 +220,7 @@ class TrackedPair(Tracked):
 
 @pytest.fixture
 def short(aws: Emulator) -> Iterator[Emulator]:
-    """An emulator whose faults are forgotten afterwards."""
+    """An emulator whose faults are removed afterwards."""
     yield aws
     send(aws, "DELETE")
 

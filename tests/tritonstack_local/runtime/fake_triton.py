@@ -1,7 +1,7 @@
 """A stand-in for Triton behind SageMaker's front end: the same routes and statuses, and no inference.
 
-It answers an invocation with the name of the model and the body it was sent, and records what happened in what order,
-above all a model that was unloaded while a request of it was in flight.
+The response to an invocation holds the model's name and the request's body. Events are recorded in order,
+above all the unloading of a model while a request to it was in flight.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class FakeTriton:
         failing: TargetModel → the status with which its load fails.
         held: TargetModel → an event for which its invocations wait.
         held_loads: TargetModel → an event for which its load waits.
-        ping_status: what /ping answers.
-        pings: how often it was asked.
+        ping_status: the status of /ping's response.
+        pings: the number of requests to /ping.
         calls: ("load" | "unload" | "invoke", TargetModel) in the order of arrival.
-        unloaded_in_flight: models that were unloaded while a request of them was in flight. Must stay empty.
+        unloaded_in_flight: models that were unloaded while a request to them was in flight. Must stay empty.
     """
 
     def __init__(self) -> None:

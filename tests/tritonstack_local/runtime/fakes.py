@@ -327,7 +327,7 @@ class Stage:
         return serving.only
 
     async def boto3(self, **arguments: Any) -> Any:
-        """InvokeEndpoint through boto3, in a thread; the answer's Body is read already."""
+        """InvokeEndpoint through boto3, in a thread; the response's Body is already read."""
 
         def invoke() -> dict[str, Any]:
             answer = self.client.invoke_endpoint(**arguments)
@@ -373,7 +373,7 @@ class Callers:
             self.answered += 1
 
     async def more(self, count: int = 100) -> None:
-        """Wait for so many further answers."""
+        """Wait for the given number of further responses."""
         goal = self.answered + count
         await until(lambda: self.answered >= goal or any(task.done() for task in self._tasks))
 

@@ -204,7 +204,7 @@ async def test_endpoints_go_on_serving_while_the_local_aws_does_not_respond(tmp_
         assert await at.model_of("a.tar.gz") == "a.tar.gz"
 
 
-# The container dies -------------------------------------------------------------------------------------------------
+# The container ends -------------------------------------------------------------------------------------------------
 
 
 @asynchronous

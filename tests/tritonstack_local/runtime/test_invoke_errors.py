@@ -17,7 +17,7 @@ CALL = {"EndpointName": "e", "TargetModel": "a.tar.gz", "ContentType": "applicat
 
 
 async def refusal(at: Any, **arguments: Any) -> tuple[str, Any]:
-    """The name of the exception's class and the exception (whose response has members that its type does not know)."""
+    """The exception's class name and the exception (whose response has members that its type does not declare)."""
     with pytest.raises(ClientError) as caught:
         await at.boto3(**{name: value for name, value in (CALL | arguments).items() if value is not None})
     return type(caught.value).__name__, caught.value

@@ -243,7 +243,7 @@ async def test_the_last_metrics_and_log_lines_of_a_stopped_fleet_are_sent(tmp_pa
 
 
 class Logs(Recorder):
-    """CloudWatch Logs that remembers messages, and may be out of order."""
+    """CloudWatch Logs that records messages, and may be out of order."""
 
     def __init__(self) -> None:
         """It works."""
@@ -253,13 +253,13 @@ class Logs(Recorder):
         self.exists = False
 
     def create_log_group(self, **_given: Any) -> dict[str, Any]:
-        """As CloudWatch Logs answers."""
+        """Respond as CloudWatch Logs."""
         if self.exists:
             raise ClientError({"Error": {"Code": "ResourceAlreadyExistsException"}}, "CreateLogGroup")
         return {}
 
     def put_log_events(self, **given: Any) -> dict[str, Any]:
-        """Remember, or fail."""
+        """Record the events, or fail."""
         if self.broken:
             raise ClientError({"Error": {"Code": "ServiceUnavailableException"}}, "PutLogEvents")
         self.messages += [event["message"] for event in given["logEvents"]]

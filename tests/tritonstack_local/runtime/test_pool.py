@@ -1,6 +1,6 @@
 """Connections to a container: reused, bounded, and none with the response to another request.
 
-That requests answer while a model loads on a thread of the front end is held over the real Triton.
+That requests get responses while a model loads on a thread of the front end is tested on the real Triton.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GET = b"GET /echo HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 class FrontEnd:
-    """Answers each request with ``answer``, once ``goes`` is set."""
+    """Sends ``answer`` in response to each request, once ``goes`` is set."""
 
     def __init__(self) -> None:
         self.accepted = 0

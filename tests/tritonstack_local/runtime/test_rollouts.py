@@ -46,7 +46,7 @@ def requests(at: Stage) -> dict[str, int]:
 
 @asynccontextmanager
 async def shifting(folder: Path, **changes: Any) -> AsyncIterator[Stage]:
-    """An endpoint whose second config is up beside the first one, and takes no call yet."""
+    """An endpoint whose second config is up next to the first one and gets no request yet."""
     async with stage(folder, config(), **changes) as at:
         at.reader.in_steps.add("config-2")
         at.reader.deploy("e", config("config-2"))

@@ -144,7 +144,7 @@ async def test_only_loopback_reaches_the_server() -> None:
 
 
 class AtOnce:
-    """Takes every request whose path is not ``/long``; the test answers it."""
+    """Processes at once every request whose path is not ``/long``; the test sends the response."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[Request, Done]] = []

@@ -39,7 +39,7 @@ async def serving(folder: Path, *weights: float) -> AsyncIterator[Stage]:
 
 
 async def answered(at: Stage, count: int, *, variant: str | None = None) -> Counter[str]:
-    """Variant → how many of so many requests it answered."""
+    """Variant → how many of the given number of requests it served."""
     answers = [await at.call(None, variant=variant) for _ in range(count)]
     return Counter(answer.headers[INVOKED].decode() for answer in answers)
 

@@ -1,4 +1,4 @@
-"""trtexec-stand-in takes what its TensorRT version takes, and names itself in every line."""
+"""trtexec-stand-in accepts the options of its TensorRT version, and names itself in every line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the ONNX graph y = relu(x·W + b) with seeded weights, and NumPy's answer to the sample request.
+"""Write the ONNX graph y = relu(x·W + b) with seeded weights, and NumPy's response to the sample request.
 
     python export.py --target FOLDER --options JSON --report FILE --sample FILE.npz
 

@@ -20,7 +20,7 @@ class Watching:
         self.emulator, self.name = emulator, name
         self.cloudwatch = emulator.client("cloudwatch")
         emulator.advance(PERIOD - self.now() % PERIOD + 0.5)
-        while not 2 < self._ahead() % PERIOD < 58:  # where a moment's difference, or a slow answer, would be a minute's
+        while not 2 < self._ahead() % PERIOD < 58:  # else a slow response would shift it by a minute
             emulator.advance(3)
         self.start = int(self.now() // PERIOD * PERIOD)
 
