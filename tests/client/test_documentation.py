@@ -38,6 +38,8 @@ def test_every_example_runs_unchanged(systems: Systems, tmp_path: Path) -> None:
     assert pooled < 5000
     assert everything > 390_000
     assert lines["Arrays"][0].startswith("(2, 1000) ")
+    assert lines["Arrays"][1] == "2"
+    assert lines["Records"] == ["(2, 1000)"]
     assert lines["Triton's own clients"] == ["(2, 1000)"]
     asked = {str(request.target_model).split(".")[0] for request in systems.endpoint.requests}
     assert asked == set(ARCHIVES), "every system has its example"

@@ -15,7 +15,8 @@ from PIL import Image
 from tests.cases import cases
 from tests.client.fake_triton import Array, datatype_of
 from tritonstack.adapters import Adapters
-from tritonstack.client.inputs import InputFile, inputs_from_json, read_inputs
+from tritonstack.client.inputs import InputFile, read_inputs
+from tritonstack.client.kserve_request import inputs_from_json
 from tritonstack.client.manifest import TensorSpec, TensorTable
 from tritonstack.errors import InputError
 
@@ -148,7 +149,7 @@ def test_file_bytes_of_no_image_are_refused_before_they_travel(tmp_path: Path, c
     ("model", "name", "said"),
     [
         (TEXT, None, "no adapter for it"),
-        (PIXELS, None, "has no adapters"),
+        (PIXELS, None, "for which the model has no input"),
         (None, None, "manifest cannot be read"),
         (IMAGE, "mask", "other files name their inputs"),
     ],

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.client.fake_triton import read_request
 from tests.client.fakes import FakeEndpoint, FakeTime, client_account, error_reply, serving_outputs
 from tests.client.systems import TRANSLATION, Systems, image_file, running_systems
 from tests.fake_aws import ARTIFACTS
@@ -225,3 +226,82 @@ def test_a_models_text_does_not_steer_the_terminal(
     )
     invoke.show(answer)
     assert capsys.readouterr().out.startswith("das\\x1b[2J \nHaus ist schön\\x9b\n")
+
+
+def sent(world: World) -> tuple[str, list[list[float]]]:
+    """Content type and pixels of the last request."""
+    request = world.endpoint.requests[-1]
+    _, arrays = read_request(request.content, request.content_type)
+    return request.content_type, arrays["pixels"].tolist()
+
+
+def test_data_of_the_line_and_of_standard_input_are_rows_of_a_batch(world: World) -> None:
+    rows = '[{"pixels": [0, 1, 2, 3]}, {"pixels": [4, 5, 6, 7]}]'
+    both = [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]
+    for arguments, given in ((["--data", rows], ""), (["--data", "-"], rows), (["--input", "-"], rows)):
+        command = ["digits", *arguments, "--environment", "dev"]
+        result = CliRunner().invoke(invoke.command, command, input=given)
+        assert result.exit_code == 0, result.exception
+        assert sent(world) == ("application/json", both)
+    twice = CliRunner().invoke(invoke.command, ["digits", "--data", "-", "--input", "-", "-e", "dev"])
+    assert isinstance(twice.exception, InputError)
+    assert twice.exception.problems[0].found == "standard input 2 times"
+
+
+@pytest.mark.parametrize(
+    ("options", "begins"),
+    [
+        (["--binary"], "application/vnd.sagemaker-triton.binary+json;json-header-size="),
+        (["--payload", "binary"], "application/vnd.sagemaker-triton.binary+json;json-header-size="),
+        (["--payload", "json"], "application/json"),
+        ([], "application/json"),
+    ],
+)
+def test_the_payload_is_the_one_that_was_picked(world: World, options: list[str], begins: str) -> None:
+    result = world.invoke("digits", "--data", '{"pixels": [0, 1, 2, 3]}', *options)
+    assert result.exit_code == 0, result.exception
+    content_type, pixels = sent(world)
+    assert content_type.startswith(begins)
+    assert pixels == [[0.0, 1.0, 2.0, 3.0]]
+    asked = json.loads(world.endpoint.requests[-1].content.split(b"}]", 1)[0] + b"}]}") if not options else None
+    assert asked is None or asked["inputs"][0]["name"] == "pixels"
+
+
+def test_nothing_to_send_names_every_option_that_sends_something(world: World) -> None:
+    error = world.invoke("digits").exception
+    assert isinstance(error, InputError)
+    for option in ("--data '{…}'", "--data -", "--input FILE", "--text TEXT", "--image FILE"):
+        assert option in error.problems[0].allowed
+
+
+def test_text_twice_is_a_batch_of_two_with_a_meaning_each(systems: Systems) -> None:
+    result = run("t5-python", "--text", "The house", "--text", "The house is wonderful.", "--json")
+    assert [each["text"] for each in json.loads(result.stdout)["meanings"]] == [TRANSLATION, TRANSLATION]
+    request = systems.endpoint.requests[-1]
+    _, arrays = read_request(request.content, request.content_type)
+    assert {array.shape[0] for array in arrays.values()} == {2}
+
+
+def test_image_twice_is_a_batch_of_two(systems: Systems, tmp_path: Path) -> None:
+    image = str(image_file(tmp_path / "dog.png"))
+    result = run("resnet50-onnx", "--image", image, "--image", image, "--json")
+    assert len(json.loads(result.stdout)["meanings"]) == 2
+    assert systems.endpoint.requests
+
+
+@pytest.mark.parametrize(
+    ("texts", "pairs", "found"),
+    [
+        (["q"], ["a", "b"], [("q", "a"), ("q", "b")]),
+        (["q", "r"], ["a", "b"], [("q", "a"), ("r", "b")]),
+        (["q", "r"], [], ["q", "r"]),
+        (["q", "r"], ["a"], "2 --text and 1 --text-pair"),
+        ([], ["a"], "no --text"),
+    ],
+)
+def test_pairs_are_one_for_each_text_or_several_for_one(texts: list[str], pairs: list[str], found: Any) -> None:
+    if isinstance(found, str):
+        with pytest.raises(InputError, match=found):
+            invoke._texts(texts, pairs)
+    else:
+        assert invoke._texts(texts, pairs) == found

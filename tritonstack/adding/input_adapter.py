@@ -7,16 +7,16 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from tritonstack.adapter_proposals import IMAGE_INPUTS, TOKENIZER, image_fields, token_fields
 from tritonstack.adding.additions import Addition, AddOptions
 from tritonstack.errors import InputError, Problem
+from tritonstack.models.manifest import tensor_entry
 from tritonstack.models.model_config import ModelConfig, Tensor, read_config
 
 TEXT = "Seven small boats sail slowly past the harbour.\n"
 PAIR = f"What do seven small boats do?\n{TEXT}"
 """The first text is a line, the second the rest."""
-TOKENIZER = "tokenizer.json"
 NORMALISED = "how pixels are normalised: they are 0 to 1; mean and std of adapters.image in recipe.yaml"
-_CHANNELS = 3
 
 
 def with_adapter(addition: Addition, options: AddOptions) -> Addition:
@@ -58,16 +58,10 @@ def _refused(option: str, found: str, allowed: str, advice: str = "") -> InputEr
 
 def _image(tensor: Tensor, config: ModelConfig) -> dict[str, Any]:
     """The recipe's fields for an input that takes images: pixels of a square, or an encoded file."""
-    if tensor.data_type in ("BYTES", "UINT8"):
-        return {"input": tensor.name, "encoding": "file-bytes"}
-    axes = tensor.shape(config.max_batch_size)[-_CHANNELS:]
-    squares = {"nchw": (_CHANNELS, axes[-1], axes[-1]), "nhwc": (axes[0], axes[0], _CHANNELS)} if axes else {}
-    layout = next((each for each, square in squares.items() if axes == square and min(axes) > 0), None)
-    if layout is None or not tensor.data_type.startswith("FP"):
-        found = f"{tensor.name}, {tensor.data_type} {list(tensor.dims)}"
-        allowed = "pixels of a square image (FP32, FP16), [3, side, side] or [side, side, 3]; or a file (BYTES, UINT8)"
-        raise _refused("--image", found, allowed)
-    return {"input": tensor.name, "encoding": "pixels", "crop": axes[1], "layout": layout}
+    fields = image_fields(tensor_entry(tensor, config.max_batch_size))
+    if fields is None:
+        raise _refused("--image", f"{tensor.name}, {tensor.data_type} {list(tensor.dims)}", IMAGE_INPUTS)
+    return fields
 
 
 def _picture() -> bytes:
@@ -84,10 +78,6 @@ def _sample(fields: Mapping[str, Any]) -> str:
     return PAIR if fields.get("pair") else TEXT
 
 
-ROLES = {"mask": ("mask",), "types": ("type", "segment")}
-"""Field of an adapter for tokens → what the name of its input contains: attention_mask; token_type_ids, segment_ids."""
-
-
 def _text(tensor: Tensor, config: ModelConfig, options: AddOptions) -> dict[str, Any]:
     """The recipe's fields for an input that takes texts, or the numbers that a tokenizer makes of them."""
     tokenizer = options.tokenizer
@@ -101,14 +91,9 @@ def _text(tensor: Tensor, config: ModelConfig, options: AddOptions) -> dict[str,
         found = f"{tokenizer}, which is not there" if tokenizer else f"none, and {tensor.name} is {tensor.data_type}"
         allowed = f"{TOKENIZER} of Hugging Face's tokenizers, which makes numbers of a text"
         raise _refused("--tokenizer", found, allowed)
-    fields: dict[str, Any] = {"encoding": "tokens", "tokenizer": TOKENIZER, "ids": tensor.name}
-    for role, words in ROLES.items():
-        free = [each.name for each in config.inputs if each.name not in fields.values()]
-        if named := next((name for name in free if any(word in name.lower() for word in words)), None):
-            fields[role] = named
+    fields = token_fields(tensor_entry(tensor, config.max_batch_size), [each.name for each in config.inputs])
     if options.text_pairs:
         fields["pair"] = True
-    length = tensor.dims[-1] if tensor.dims else -1
-    if length > 0:
-        return fields | {"length": length}
-    return fields | ({"longest": options.longest_text} if options.longest_text else {})
+    if "length" in fields or not options.longest_text:
+        return fields
+    return fields | {"longest": options.longest_text}

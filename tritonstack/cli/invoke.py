@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,7 @@ from tritonstack.cli.session import calling_session, explain
 from tritonstack.errors import InputError, Problem, visible
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
-    from tritonstack.client.body import Array
+    from tritonstack.client.body import Array, PayloadFormat
     from tritonstack.client.model_client import ModelResponse
     from tritonstack.client.postprocessing import Meaning
 
@@ -24,15 +25,41 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
 @click.command("invoke")
 @click.argument("name")
 @click.option(
+    "--data",
+    metavar="JSON",
+    help="A record, {input: value, …}; a list of records, a batch; or a KServe request. - reads standard input, where "
+    "records may also be one a line.",
+)
+@click.option(
     "--input",
     "files",
     multiple=True,
     metavar="[INPUT=]FILE",
-    help="JSON, .npy, .npz, or an image or text where the model's recipe has an adapter. May be repeated.",
+    help="JSON, JSON lines (.jsonl), CSV with a heading, .npy, .npz, or an image or text where the model's recipe has "
+    "an adapter; - is JSON from standard input. May be repeated.",
 )
-@click.option("--text", help="Text input, where the model's recipe has an adapter.")
 @click.option(
-    "--text-pair", metavar="TEXT", help="Second text of a pair, after --text: the context of a question, a passage."
+    "--text",
+    "texts",
+    multiple=True,
+    metavar="TEXT",
+    help="Text input, where the model's recipe has an adapter. Repeated: a batch.",
+)
+@click.option(
+    "--text-pair",
+    "pairs",
+    multiple=True,
+    metavar="TEXT",
+    help="Second text of a pair, after --text: the context of a question, a passage. Repeated: one for each --text, "
+    "or several for one.",
+)
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Image, where the model's recipe has an adapter. Repeated: a batch.",
 )
 @environment_option()
 @click.option(
@@ -46,18 +73,30 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     help="Production variant that responds, by its name in the settings. [default: by weight]",
     metavar="NAME",
 )
+@click.option(
+    "--payload",
+    type=click.Choice(["auto", "json", "binary"]),
+    default="auto",
+    show_default=True,
+    help="Payload of request and response: KServe JSON, or its binary tensor extension. auto: JSON where the request "
+    "is small and loses nothing, and a binary response.",
+)
+@click.option("--binary", "payload", flag_value="binary", help="Short for --payload binary.")
 @click.option("--raw", is_flag=True, help="Print the output tensors, not their meaning by the model's recipe.")
 @json_option()
 @local_option
 def command(
     *,
     name: str,
+    data: str | None,
     files: Sequence[str],
-    text: str | None,
-    text_pair: str | None,
+    texts: Sequence[str],
+    pairs: Sequence[str],
+    images: Sequence[Path],
     environment: str,
     outputs: Sequence[str],
     variant: str | None,
+    payload: PayloadFormat,
     raw: bool,
     as_json: bool,
     local: bool,
@@ -68,11 +107,11 @@ def command(
     from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs  # noqa: PLC0415
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
 
-    if text_pair is not None and text is None:
-        raise InputError([Problem(field="--text-pair", found="no --text", allowed="--text FIRST --text-pair SECOND")])
-    if not files and text is None:
-        raise InputError([Problem(field="--input", found="nothing", allowed="--input FILE or --text TEXT")])
-    texts = text if text is None or text_pair is None else (text, text_pair)
+    given = _texts(texts, pairs)
+    if data is None and not files and not given and not images:
+        allowed = "--data '{…}', --data - (standard input), --input FILE, --text TEXT or --image FILE"
+        raise InputError([Problem(field="input", found="nothing", allowed=allowed)])
+    documents = _documents(data, files)
     session = calling_session(environment, local=local)
     client = ModelClient(environment=environment, session=session, on_wait=_print_wait)
     try:
@@ -80,17 +119,56 @@ def command(
     except (InputError, ReleaseLookupError) as error:
         explain(error, client, environment, session)
         raise
-    inputs = read_inputs([InputFile.parse(name) for name in files], table, text=texts, fetch=client.client_files)
+    inputs = read_inputs(
+        [InputFile.parse(file) for file in files if file != STANDARD_INPUT],
+        table,
+        data=documents,
+        images=images,
+        texts=given,
+        fetch=client.client_files,
+    )
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
     wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)
-    answer = client.invoke(name, inputs, wanted, variant=variant)
+    answer = client.invoke(name, inputs, wanted, payload_format=payload, variant=variant)
     if not raw:
         answer = client.with_meaning(answer, table)
     if as_json:
         print_json(_as_json(answer))
     else:
         show(answer)
+
+
+STANDARD_INPUT = "-"
+LARGEST_DATA = 1 << 28
+"""Bytes of standard input that are read: more than the JSON of the largest request, 25 MB, takes."""
+
+
+def _documents(data: str | None, files: Sequence[str]) -> list[tuple[str, bytes]]:
+    """JSON of the command line and of standard input, each with its name in messages."""
+    dashes = [data, *files].count(STANDARD_INPUT)
+    if dashes > 1:
+        raise InputError([Problem(field="-", found=f"standard input {dashes} times", allowed="once")])
+    found = [] if data in (None, STANDARD_INPUT) else [("--data", str(data).encode())]
+    if dashes:
+        content = sys.stdin.buffer.read(LARGEST_DATA + 1)
+        if len(content) > LARGEST_DATA:
+            allowed = f"at most {LARGEST_DATA:,} bytes; a request has 25 MB"
+            raise InputError([Problem(file="standard input", found="more than is read", allowed=allowed)])
+        found.append(("standard input", content))
+    return found
+
+
+def _texts(texts: Sequence[str], pairs: Sequence[str]) -> list[str | tuple[str, str]]:
+    """The texts of a batch, or its pairs. Raises InputError where their numbers do not fit."""
+    if pairs and len(texts) not in (1, len(pairs)):
+        found = f"{len(texts)} --text and {len(pairs)} --text-pair" if texts else "no --text"
+        allowed = "--text FIRST --text-pair SECOND, each as often as the other; or one --text with several pairs"
+        raise InputError([Problem(field="--text-pair", found=found, allowed=allowed)])
+    if not pairs:
+        return list(texts)
+    firsts = texts if len(texts) == len(pairs) else [texts[0]] * len(pairs)
+    return list(zip(firsts, pairs, strict=True))
 
 
 def _print_wait(wait: Any) -> None:

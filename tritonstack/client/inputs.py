@@ -1,28 +1,31 @@
-"""Input arrays from files (JSON, NumPy's .npy and .npz, images, texts) or from a single image or text."""
+"""Input arrays from files (JSON, CSV, NumPy's .npy and .npz, images, texts), from JSON, and from images or texts."""
 
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from tritonclient.utils import triton_to_np_dtype
 
-from tritonstack.adapters import InputKind
+from tritonstack.adapter_proposals import missing_adapter
+from tritonstack.adapters import Adapter, InputKind, TextAdapter
 from tritonstack.client.body import Array
-from tritonstack.client.manifest import TensorTable, shape_text
+from tritonstack.client.kserve_request import inputs_from_json
+from tritonstack.client.manifest import TensorTable
 from tritonstack.client.preprocessing import Source, to_arrays
+from tritonstack.client.records import arrays_from_records, documents, records_from_csv, records_of
 from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.untrusted.zip_reading import DAMAGED_ZIP
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
-KINDS = ".json, .npy, .npz, or an image or text file where the model's recipe names an adapter for it"
+KINDS = ".json, .jsonl, .csv, .npy, .npz, or an image or text file where the model's recipe names an adapter for it"
+RECORDS = (
+    'a KServe request, {"inputs": [{"name", "shape", "datatype", "data"}, …]}; a record, {input: value, …}; a list of '
+    "records, or one a line"
+)
 NO_MANIFEST = "give the inputs as .json with datatype and shape, .npy or .npz, or ask for s3:GetObject on the bucket"
 
 Fetch = Callable[[TensorTable, Sequence[str]], Mapping[str, Path]]
@@ -48,17 +51,36 @@ class InputFile:
 
 
 def read_inputs(
-    files: Sequence[InputFile], table: TensorTable | None, *, text: Text | None = None, fetch: Fetch
+    files: Sequence[InputFile],
+    table: TensorTable | None,
+    *,
+    data: Sequence[tuple[str, bytes]] = (),
+    images: Sequence[Image] = (),
+    texts: Sequence[Text] = (),
+    fetch: Fetch,
 ) -> dict[str, Array]:
-    """Inputs of all files and of a text, not yet checked against the table.
+    """Inputs of all files, of JSON, images and texts, not yet checked against the table.
 
-    ``fetch`` gives the client files that the model's adapters name (``ModelClient.client_files``).
+    Images are a batch in their order, those of ``files`` first; so are texts. ``data``: where JSON is from, as messages
+    name it, and the JSON. ``fetch`` gives the client files that the model's adapters name
+    (``ModelClient.client_files``).
 
     Raises InputError with everything that cannot be read, and every input that is given twice.
     """
-    readers = [(str(file.path), partial(_read, file, table, fetch)) for file in files]
-    if text is not None:
-        readers.append(("--text", partial(adapted_inputs, table, text=text, fetch=fetch)))
+    readers: list[tuple[str, Callable[[], dict[str, Array]]]] = []
+    sources: dict[InputKind, list[Image | Text]] = {"image": [], "text": []}
+    for file in files:
+        suffix = file.path.suffix.lower()
+        if suffix in _READERS or file.input is not None:
+            readers.append((str(file.path), partial(_read, file, table)))
+        else:
+            sources["image" if suffix in IMAGE_SUFFIXES else "text"].append(file.path)
+    readers += [(place, partial(_from_json, content, table, place)) for place, content in data]
+    sources["image"] += images
+    sources["text"] += texts
+    for kind, given in sources.items():
+        if given:
+            readers.append((f"--{kind}", partial(_batch_of, kind, given, table, fetch)))
     inputs: dict[str, Array] = {}
     problems: list[Problem] = []
     for place, read in readers:
@@ -66,7 +88,7 @@ def read_inputs(
         with collecting(problems):
             found = read()
         problems += [
-            Problem(file=place, field=f"inputs.{name}", found="given twice", allowed="one file or text an input")
+            Problem(file=place, field=f"inputs.{name}", found="given twice", allowed="one source an input")
             for name in found.keys() & inputs.keys()
         ]
         inputs |= found
@@ -74,7 +96,7 @@ def read_inputs(
     return inputs
 
 
-def _read(file: InputFile, table: TensorTable | None, fetch: Fetch) -> dict[str, Array]:
+def _read(file: InputFile, table: TensorTable | None) -> dict[str, Array]:
     suffix = file.path.suffix.lower()
     if file.input is not None and suffix != ".npy":
         raise _refused(file, found=f"{file.input}=", allowed="a name before .npy only: other files name their inputs")
@@ -82,15 +104,33 @@ def _read(file: InputFile, table: TensorTable | None, fetch: Fetch) -> dict[str,
         content = file.path.read_bytes()
     except OSError as error:
         raise _refused(file, found=error.strerror or str(error), allowed=f"a file that can be read: {KINDS}") from error
-    if suffix == ".json":
-        return inputs_from_json(content, file=str(file.path))
-    if suffix in (".npy", ".npz"):
-        return _numpy(file, content, table)
-    kind: InputKind = "image" if suffix in IMAGE_SUFFIXES else "text"
+    return _READERS[suffix](file, content, table)
+
+
+def _from_json(content: bytes, table: TensorTable | None, place: str) -> dict[str, Array]:
+    """The arrays of a KServe request, or of records."""
     try:
-        return adapted_inputs(table, **{kind: file.path}, fetch=fetch)
-    except InputError as error:
-        raise InputError(replace(each, file=each.file or str(file.path)) for each in error.problems) from error
+        values = documents(content)
+    except ValueError as error:
+        found = f"Invalid JSON: {error}"
+        raise InputError([Problem(file=place, found=found, allowed=RECORDS)]) from error
+    named = table is not None and table.input("inputs") is not None
+    if len(values) == 1 and isinstance(values[0], dict) and "inputs" in values[0] and not named:
+        return inputs_from_json(content, file=place)
+    if table is None:
+        found = "no KServe request, and the model's manifest cannot be read"
+        raise InputError([Problem(file=place, found=found, allowed=NO_MANIFEST)])
+    records = records_of(values, table)
+    if records is None:
+        allowed = f"{RECORDS}; inputs: {'; '.join(map(str, table.inputs))}"
+        raise InputError([Problem(file=place, found="neither a request nor records", allowed=allowed)])
+    return arrays_from_records(records, table, file=place)
+
+
+def _from_csv(file: InputFile, content: bytes, table: TensorTable | None) -> dict[str, Array]:
+    if table is None:
+        raise _refused(file, found="CSV, and the model's manifest cannot be read", allowed=NO_MANIFEST)
+    return arrays_from_records(records_from_csv(content, table, file=str(file.path)), table, file=str(file.path))
 
 
 LARGEST_ARRAYS = 1 << 30
@@ -123,120 +163,95 @@ def _refused(file: InputFile, *, found: str, allowed: str) -> InputError:
     return InputError([Problem(file=str(file.path), found=found, allowed=allowed)])
 
 
-class _Tensor(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    name: str
-    shape: list[Annotated[int, Field(ge=0)]]
-    datatype: str
-    data: Any
+def _json_file(file: InputFile, content: bytes, table: TensorTable | None) -> dict[str, Array]:
+    return _from_json(content, table, str(file.path))
 
 
-class _Request(BaseModel):
-    """A KServe request; other parts than its inputs would be lost, but for an ``id``, which changes nothing."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    id: Any = None
-    inputs: list[_Tensor] = Field(min_length=1)
-
-
-_KINDS = {float: "numbers with fractions", bool: "truth values", str: "texts"}
-_TAKEN = {"b": (bool,), "i": (int,), "u": (int,), "f": (int, float), "V": (int, float), "O": (str,)}
-"""Kind of NumPy's type (V: BF16) → the types of JSON's values that it takes."""
-
-
-def inputs_from_json(content: bytes, *, file: str) -> dict[str, Array]:
-    """The arrays of a KServe request. ``file``: its name, for messages. Raises InputError with every problem."""
-    allowed = (
-        'a KServe request, {"inputs": [{"name", "shape", "datatype", "data"}, …]}; outputs are named with --output'
-    )
-    try:
-        request = _Request.model_validate_json(content)
-    except ValidationError as error:
-        problems = [
-            Problem(file=file, location=each["loc"], found=each["msg"], allowed=allowed) for each in error.errors()
-        ]
-        raise InputError(problems) from error
-    arrays: dict[str, Array] = {}
-    problems = []
-    for tensor in request.inputs:
-        wrong = "given twice" if tensor.name in arrays else ""
-        try:
-            arrays[tensor.name] = _typed(tensor)
-        except ValueError as error:
-            wrong = str(error)
-        if wrong:
-            problems.append(Problem(file=file, field=f"inputs.{tensor.name}", found=wrong, allowed=allowed))
-    refuse(problems)
-    return arrays
-
-
-def _typed(tensor: _Tensor) -> Array:
-    """A tensor's nested list as an array; what would lose its value on the way is refused with a ValueError."""
-    datatype = tensor.datatype
-    dtype = triton_to_np_dtype(datatype)
-    if dtype is None:
-        raise ValueError(f"datatype {datatype!r}")
-    wanted = np.dtype(dtype)
-    # Python's own numbers until they are checked: NumPy would make floats of some lists of large integers.
-    array = np.asarray(tensor.data, dtype=object)
-    wrong = [each for each in array.ravel() if type(each) not in _TAKEN[wanted.kind]]
-    if wrong:
-        raise ValueError(f"{_KINDS.get(type(wrong[0]), 'values')} for datatype {datatype}")
-    if array.size != math.prod(tensor.shape):
-        raise ValueError(f"{array.size} data for shape {shape_text(tensor.shape)}")
-    if datatype == "BYTES":
-        return np.array([each.encode() for each in array.ravel()], dtype=object).reshape(tensor.shape)
-    try:
-        with np.errstate(over="ignore"):
-            cast = array.astype(wanted)
-        lost = bool((np.isinf(cast.astype(float)) & np.isfinite(array.astype(float))).any())
-    except OverflowError:
-        lost = True
-    if lost:
-        raise ValueError(f"numbers out of the range of datatype {datatype}")
-    return cast.reshape(tensor.shape)
+_READERS = {
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), _json_file),
+    ".csv": _from_csv,
+    **dict.fromkeys((".npy", ".npz"), _numpy),
+}
+"""Suffix → what reads such a file; files of other suffixes are for adapters."""
 
 
 def adapted_inputs(
-    table: TensorTable | None, *, image: Image | None = None, text: Text | None = None, fetch: Fetch
+    table: TensorTable | None,
+    *,
+    image: Image | list[Image] | None = None,
+    text: Text | list[Text] | None = None,
+    fetch: Fetch,
 ) -> dict[str, Array]:
-    """The inputs of an image and a text, a batch of one where the model batches.
+    """The inputs of images and texts, a batch where the model batches: of one, or of as many as a list has.
 
     Args:
         table: the model's; None where its manifest cannot be read.
-        image: an image file, or its content.
-        text: the text itself, a pair of texts, or a Path to a file of it.
+        image: an image file, or its content; or a list of them.
+        text: the text itself, a pair of texts, or a Path to a file of it; or a list of them.
         fetch: fetches the client files of the adapters.
 
     Raises:
-        InputError: neither is given, the model has no adapter for it, or it is no valid image or text.
+        InputError: neither is given, the model has no adapter for it, it is no valid image or text, or there are
+            several and the model takes no batches.
         WorkFailedError: a client file cannot be fetched.
     """
-    sources: dict[InputKind, Source] = {}
-    if image is not None:
-        sources["image"] = Path(image) if isinstance(image, str) else image
-    if text is not None:
-        sources["text"] = text.encode() if isinstance(text, str) else text
-    if not sources:
+    images = image if isinstance(image, list) else [] if image is None else [image]
+    texts = text if isinstance(text, list) else [] if text is None else [text]
+    if not images and not texts:
         raise InputError([Problem(field="question", found="neither image nor text", allowed="image=… or text=…")])
+    arrays = _batch_of("image", images, table, fetch) if images else {}
+    return arrays | (_batch_of("text", texts, table, fetch) if texts else {})
+
+
+def _batch_of(
+    kind: InputKind, given: Sequence[Image | Text], table: TensorTable | None, fetch: Fetch
+) -> dict[str, Array]:
+    """The inputs that the model's adapter makes of images, or of texts."""
+    file = next((str(each) for each in given if isinstance(each, Path)), None)
     if table is None:
-        raise InputError([Problem(found="a model whose manifest cannot be read", allowed=NO_MANIFEST)])
-    arrays: dict[str, Array] = {}
-    for kind, source in sources.items():
-        adapter = table.adapters.of(kind)
-        if adapter is None:
-            have = " and ".join(table.adapters.present) or "arrays only: the model's recipe has no adapters"
-            found = f"{'an image' if kind == 'image' else 'a text'}, and the model's recipe has no adapter for it"
-            raise InputError([Problem(field=kind, found=found, allowed=have)])
-        files = fetch(table, adapter.files)
+        raise InputError([Problem(file=file, found="a model whose manifest cannot be read", allowed=NO_MANIFEST)])
+    adapter = table.adapters.of(kind)
+    if adapter is None:
+        raise InputError([missing_adapter(kind, table.inputs, present=table.adapters.present, file=file)])
+    if len(given) > 1 and not table.max_batch_size:
+        found = f"{len(given)} {kind}s, and the model takes no batches (max_batch_size 0)"
+        raise InputError([Problem(field=kind, found=found, allowed=f"one {kind} a request")])
+    files = fetch(table, adapter.files)
+    rows = _rows(kind, given, adapter, table, files)
+    if len({tuple(array.shape for array in row.values()) for row in rows}) > 1:
+        rows = _rows(kind, given, _padded(adapter, rows), table, files)
+    return {name: np.concatenate([row[name] for row in rows]) if len(rows) > 1 else rows[0][name] for name in rows[0]}
+
+
+def _rows(
+    kind: InputKind, given: Sequence[Image | Text], adapter: Adapter, table: TensorTable, files: Mapping[str, Path]
+) -> list[dict[str, Array]]:
+    """The inputs of each image or text. Raises InputError: with what is wrong with any of them."""
+    rows: list[dict[str, Array]] = []
+    problems: list[Problem] = []
+    for number, each in enumerate(given, start=1):
+        place = kind if len(given) == 1 else f"{kind} {number}"
+        text = Path(each) if kind == "image" and isinstance(each, str) else each  # of an image, the file's name
+        source: Source = text.encode() if isinstance(text, str) else text
         try:
-            arrays |= to_arrays(adapter, source, files, inputs=table.inputs)
+            rows.append(to_arrays(adapter, source, files, inputs=table.inputs))
         except InputError as error:
-            problems = [replace(one, field=one.field or ("" if one.file else kind)) for one in error.problems]
-            raise InputError(problems) from error
-    return arrays
+            problems += [replace(one, field=one.field or ("" if one.file else place)) for one in error.problems]
+    refuse(problems)
+    return rows
+
+
+def _padded(adapter: Adapter, rows: Sequence[Mapping[str, Array]]) -> TextAdapter:
+    """The adapter that pads the texts of a batch to the longest. Raises InputError: the mask that needs is missing."""
+    if isinstance(adapter, TextAdapter) and adapter.mask is not None:
+        longest = max(row[str(adapter.ids)].shape[-1] for row in rows)
+        return adapter.model_copy(update={"length": longest, "longest": None})
+    sizes = " and ".join(dict.fromkeys(str(next(iter(row.values())).shape[-1]) for row in rows))
+    if isinstance(adapter, TextAdapter):
+        found = f"texts of {sizes} tokens, and adapters.text has no mask, without which padding would count as text"
+        raise InputError([Problem(field="text", found=found, allowed="texts of the same length, or one a request")])
+    found = f"files of {sizes} bytes for one UINT8 tensor"
+    raise InputError([Problem(field="image", found=found, allowed="files of the same length, or one a request")])
 
 
 def requested_outputs(table: TensorTable | None, outputs: Sequence[str] | None) -> list[str] | None:

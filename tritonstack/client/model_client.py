@@ -15,11 +15,13 @@ from botocore.exceptions import BotoCoreError
 from tritonstack.aws.session import AccountSession, Session, invalid_settings
 from tritonstack.client.body import Array, Body, PayloadFormat, decode, encode
 from tritonstack.client.errors import InvokeTarget, RequestRefusedError
-from tritonstack.client.inputs import Image, Text, adapted_inputs, requested_outputs
+from tritonstack.client.inputs import NO_MANIFEST, Image, Text, adapted_inputs, requested_outputs
 from tritonstack.client.invocation import RETRY_SECONDS, Clock, OnWait, RawResponse, call_endpoint
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
 from tritonstack.client.postprocessing import Meaning, meanings
+from tritonstack.client.records import Record, arrays_from_records
 from tritonstack.client.releases import ModelReference, ModelRelease, ReleaseRecords
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.naming import endpoint_name
 
 
@@ -164,20 +166,23 @@ class ModelClient:
         self,
         name: str,
         *,
-        image: Image | None = None,
-        text: Text | None = None,
+        image: Image | list[Image] | None = None,
+        text: Text | list[Text] | None = None,
         outputs: Sequence[str] | None = None,
+        payload_format: PayloadFormat = "auto",
         variant: str | None = None,
     ) -> ModelResponse:
-        """Call a model with an image or a text, by its recipe's adapters; ``meaning`` interprets the response.
+        """Call a model with images or texts, by its recipe's adapters; ``meanings`` interpret the response.
 
         Needs ``s3:GetObject`` on the manifests. Tokenizers and labels are fetched once and kept in the user's cache.
 
         Args:
             name: as for :meth:`invoke`.
-            image: an image file, or its content.
-            text: the text itself, a pair of texts (question and context), or a Path to a file of it.
+            image: an image file, or its content; a list of them is a batch.
+            text: the text itself, a pair of texts (question and context), or a Path to a file of it; a list of them is
+                a batch, padded to the longest.
             outputs: requested outputs. Default: the one that the recipe interprets, else all.
+            payload_format: as for :meth:`invoke`.
             variant: as for :meth:`invoke`.
 
         Raises:
@@ -187,8 +192,42 @@ class ModelClient:
         """
         table = self.tensor_table(name)
         inputs = adapted_inputs(table, image=image, text=text, fetch=self.client_files)
-        answer = self.invoke(name, inputs, requested_outputs(table, outputs), variant=variant)
+        refuse([] if table is None else table.problems(inputs))
+        wanted = requested_outputs(table, outputs)
+        answer = self.invoke(name, inputs, wanted, payload_format=payload_format, variant=variant)
         return self.with_meaning(answer, table)
+
+    def invoke_records(
+        self,
+        name: str,
+        records: Sequence[Record] | Record,
+        outputs: Sequence[str] | None = None,
+        *,
+        payload_format: PayloadFormat = "auto",
+        variant: str | None = None,
+    ) -> ModelResponse:
+        """Call a model with records, a row of the batch each; datatypes and shapes come from its manifest.
+
+        Needs ``s3:GetObject`` on the manifests.
+
+        Args:
+            name: as for :meth:`invoke`.
+            records: input name → a value, or a nested list of values; or a list of such records.
+            outputs: as for :meth:`invoke`.
+            payload_format: as for :meth:`invoke`.
+            variant: as for :meth:`invoke`.
+
+        Raises:
+            InputError: also for records that the model does not take, or a manifest that this caller cannot read.
+            As :meth:`invoke`.
+        """
+        table = self.tensor_table(name)
+        if table is None:
+            raise InputError([Problem(field=name, found="a manifest that cannot be read", allowed=NO_MANIFEST)])
+        rows = [records] if isinstance(records, Mapping) else list(records)
+        inputs = arrays_from_records(rows, table, file="records")
+        refuse(table.problems(inputs, outputs))
+        return self.invoke(name, inputs, outputs, payload_format=payload_format, variant=variant)
 
     def with_meaning(self, answer: ModelResponse, table: TensorTable | None) -> ModelResponse:
         """The answer with its meanings, where the model's recipe interprets an output. Raises WorkFailedError."""

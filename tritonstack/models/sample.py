@@ -218,7 +218,7 @@ def request_arrays(
     not what it has to be.
     """
     if sample.body is not None:
-        from tritonstack.client.inputs import inputs_from_json  # noqa: PLC0415  NumPy, which the linter need not load
+        from tritonstack.client.kserve_request import inputs_from_json  # noqa: PLC0415  NumPy, which the linter need not load
 
         return inputs_from_json(json.dumps(sample.body).encode(), file=file)
     content = base64.b64decode(sample.content or "")
