@@ -20,6 +20,8 @@ LATENCY = "model_latency_as_printed"
 """Milliseconds."""
 PRICE = "implied_hourly_price_usd"
 GPUS = "gpus"
+THIS_MACHINE = "this-machine"
+"""The instance type of what was measured on the local AWS, whatever type the endpoint names."""
 
 
 def csv_problem(file: Path, place: str, found: str, allowed: str, advice: str = "") -> Problem:

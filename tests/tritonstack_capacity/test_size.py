@@ -177,3 +177,28 @@ def _line(row: CapacityRow, *, recommended: bool) -> str:
         answer,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def test_figures_of_the_local_aws_say_what_they_cannot_answer_and_which_commands_can(tmp_path: Path) -> None:
+    file = measured(tmp_path, "digits-json,this-machine,900,40", "digits-binary,this-machine,2400,12")
+    result = run("--load", "6000", "--latency-ms", "100", measurements=file)
+    assert result.exit_code == 0
+    assert "no recommendation: every row was measured on this machine, not on an instance" in result.output
+    answered = (
+        "many GPU instances a load needs, with what latency and cost, only figures of a deployed endpoint can answer"
+    )
+    assert answered in result.output
+    assert "capacity bench NAME -e ENVIRONMENT --to measured" in result.output
+    assert "--measurements measured/measurements.csv --load 6000 --latency-ms 100 -e ENVIRONMENT" in result.output
+    for line in ("none", "how far this holds", "prices update", "this-machine: <USD"):
+        assert line not in result.output.replace("none has", "")
+    missed = run("--load", "6000", "--latency-ms", "5", measurements=file).exception
+    assert "measure on an instance: tritonstack capacity bench NAME -e ENVIRONMENT" in str(missed)
+
+
+def test_beside_priced_rows_a_local_one_is_explained_and_the_others_are_compared(tmp_path: Path) -> None:
+    file = measured(tmp_path, "local,this-machine,900,40", "trt,ml.g4dn.xlarge,2400,12")
+    words = " ".join(run("--load", "6000", "--latency-ms", "100", measurements=file).output.split())
+    assert "cheapest within 100 ms at 6000 invocations a minute: 3 x trt on ml.g4dn.xlarge" in words
+    assert "this-machine: measured on the local AWS" in words
+    assert "how far this holds" in words

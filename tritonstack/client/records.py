@@ -98,17 +98,23 @@ def _row_shape(spec: TensorSpec, table: TensorTable) -> tuple[int, ...]:
 
 def _array(values: Sequence[Any], spec: TensorSpec, *, batches: bool) -> Array:
     """One input of all records. Raises ValueError: shapes that differ, or values of another type."""
+    if all(side in (1, -1) for side in (spec.shape[1:] if batches else spec.shape)):
+        values = [value if isinstance(value, list) else _nested(value, spec, batches=batches) for value in values]
     shapes = [_shape_of(value) for value in values]
     if batches and len(values) == 1 and len(shapes[0]) == len(spec.shape):  # a whole tensor
         return typed(datatype=spec.datatype, shape=shapes[0], data=values[0])
-    wanted = spec.shape[1:] if batches else spec.shape
-    if all(side in (1, -1) for side in wanted):  # an input of one element takes a plain value, too
-        shapes = [shape or (1,) * len(wanted) for shape in shapes]
     if len(set(shapes)) > 1:
         found = " and ".join(dict.fromkeys(map(shape_text, shapes)))
         raise ValueError(f"rows of shapes {found}; those of a batch have the same: pad them, or send them one by one")
     shape = (len(values), *shapes[0]) if batches else shapes[0]
     return typed(datatype=spec.datatype, shape=shape, data=list(values) if batches else values[0])
+
+
+def _nested(value: Any, spec: TensorSpec, *, batches: bool) -> Any:
+    """A plain value as the row of an input of one element."""
+    for _ in spec.shape[1:] if batches else spec.shape:
+        value = [value]
+    return value
 
 
 def _shape_of(value: Any) -> tuple[int, ...]:

@@ -8,8 +8,9 @@ from typing import Literal
 
 from tritonstack import aws_names
 from tritonstack.config.load_test import GateSettings
-from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, ResultPart
+from tritonstack_capacity.bench.document import BenchDocument, ResultPart
 from tritonstack_capacity.bench.measuring import PointPart, StopConditions
+from tritonstack_capacity.csv_file import THIS_MACHINE
 
 SHARE = "95"
 LIMITS = StopConditions()

@@ -22,7 +22,6 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.naming import load_test_job_prefix, load_test_prefix
 from tritonstack.paths import write_text
 from tritonstack_capacity.bench.document import (
-    THIS_MACHINE,
     BenchDocument,
     ResultPart,
     is_recommended,
@@ -32,6 +31,7 @@ from tritonstack_capacity.bench.document import (
 from tritonstack_capacity.bench.page import results_page
 from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, read_results
 from tritonstack_capacity.bench.subject import Subject, describe_endpoint, find_target, payload_of
+from tritonstack_capacity.csv_file import THIS_MACHINE
 
 GENERATOR = "SageMaker Inference Recommender"
 JSON_TYPES = ["application/json"]

@@ -18,10 +18,7 @@ from tritonstack.models.model_config import read_config
 from tritonstack_capacity.bench.measuring import DocumentPart, PointPart
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.bench.subject import Subject
-from tritonstack_capacity.csv_file import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
-
-THIS_MACHINE = "this-machine"
-"""What stands for the instance type of a local endpoint: no type of SageMaker's has this processor."""
+from tritonstack_capacity.csv_file import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE, THIS_MACHINE
 
 EVERY_LOAD = "every load was measured"
 """How a test ends that nothing stopped."""

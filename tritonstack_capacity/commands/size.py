@@ -171,4 +171,6 @@ def _nobody(table: CapacityTable) -> Problem:
     found = f"{table.demand.latency_ms} ms, which no measured configuration keeps"
     allowed = f"{fastest.latency_ms} ms or more, the latency of {fastest.name}"
     advice = "measure a faster configuration (a larger instance type, TensorRT, smaller batches), or raise the limit"
+    if table.fastest.measurement.is_local:
+        advice = "measure on an instance: tritonstack capacity bench NAME -e ENVIRONMENT"
     return Problem(field="--latency-ms", found=found, allowed=allowed, advice=advice)

@@ -12,6 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tritonstack_capacity.commands import text_table
+from tritonstack_capacity.csv_file import THIS_MACHINE
 from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable, Cases, sensitivity
 from tritonstack_capacity.sizing.measurements import plain
 from tritonstack_capacity.sizing.scaling_advice import ScalingAdvice, ScalingChange, SettingChange
@@ -100,10 +101,12 @@ CENT = Decimal("0.01")
 
 def size_view(table: CapacityTable, *, advice: ScalingAdvice | None) -> RenderableType:
     """The table, the recommendation in a sentence, its scaling, and how far it holds."""
-    parts: list[RenderableType] = [_capacity(table), *_sentences(table), *_unpriced(table)]
+    parts: list[RenderableType] = [_capacity(table), *_sentences(table), *_unpriced(table), *_of_this_machine(table)]
     if advice is not None:
         parts += ["", *_scaling(advice)]
-    return Group(*parts, "", _sensitivity(table))
+    if any(row.price is not None for row in table.rows):  # without a price nothing is the cheapest, whatever the load
+        parts += ["", _sensitivity(table)]
+    return Group(*parts)
 
 
 def _capacity(table: CapacityTable) -> Table:
@@ -160,6 +163,8 @@ def _at_load(table: CapacityTable, row: CapacityRow) -> str:
 
 def _none(table: CapacityTable) -> str:
     limit = plain(table.demand.latency_ms)
+    if all(row.measurement.is_local for row in table.rows):
+        return "no recommendation: every row was measured on this machine, not on an instance"
     if table.unpriced:
         return f"no recommendation: of the rows within {limit} ms none has a price"
     fastest = table.fastest.measurement
@@ -167,14 +172,29 @@ def _none(table: CapacityTable) -> str:
 
 
 def _unpriced(table: CapacityTable) -> list[str]:
-    if not table.unpriced:
+    unpriced = [row.measurement for row in table.unpriced if not row.measurement.is_local]
+    if not unpriced:
         return []
-    types = sorted({row.measurement.instance_type for row in table.unpriced})
+    types = sorted({measured.instance_type for measured in unpriced})
     return [
-        f"not compared, since their price is unknown: {', '.join(row.measurement.name for row in table.unpriced)}",
+        f"not compared, since their price is unknown: {', '.join(measured.name for measured in unpriced)}",
         "`tritonstack capacity prices update` asks AWS for it; or",
         f"give it in the environment file: prices: {{{types[0]}: <USD an hour>}}, and name it by --environment",
     ]
+
+
+def _of_this_machine(table: CapacityTable) -> Iterator[str]:
+    """What a figure of the local AWS cannot answer, and the commands whose figures can."""
+    if not any(row.measurement.is_local for row in table.rows):
+        return
+    load, limit = plain(table.demand.invocations_per_minute), plain(table.demand.latency_ms)
+    yield f"{THIS_MACHINE}: measured on the local AWS, on this machine's processor: it compares payloads, batching. How"
+    yield "many GPU instances a load needs, with what latency and cost, only figures of a deployed endpoint can answer:"
+    yield "  tritonstack capacity bench NAME -e ENVIRONMENT --to measured    # or --cloud: docs/load-tests.md"
+    yield (
+        f"  tritonstack capacity size --measurements measured/measurements.csv --load {load} --latency-ms {limit} "
+        "-e ENVIRONMENT"
+    )
 
 
 def _scaling(advice: ScalingAdvice) -> list[str]:

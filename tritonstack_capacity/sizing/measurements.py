@@ -20,6 +20,7 @@ from tritonstack_capacity.csv_file import (
     LATENCY,
     PRICE,
     RATE,
+    THIS_MACHINE,
     csv_problem,
     reading,
 )
@@ -71,6 +72,11 @@ class Measurement:
     latency_ms: Decimal
     usd_per_hour: Decimal | None = None  # of one instance, as in the file; None where it is missing
     line: int = 0  # of the file, counted from 1; the header is line 1
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it was measured on the local AWS: on this machine's processor, of no instance type."""
+        return self.instance_type == THIS_MACHINE
 
     @property
     def name(self) -> str:
