@@ -91,7 +91,7 @@ def test_what_is_saved_is_released_and_a_mistake_leaves_what_serves(project: Pro
     program.write_text(good.replace("x + 1", "x + 2"))
     said = dev.until("not what")
     assert "y  [4] → [5]" in said
-    assert "tritonstack build adds --record-sample" in said
+    assert "tritonstack update adds" in said
     assert re.search(r"numbers/adds .* s after the change was seen", said)
     assert answered(project, "adds") == [5.0]
 

@@ -134,7 +134,7 @@ class Addition:
             "execution_environment": next(map(self._environment_fields, self.packages), None),
         }
         head = f"# yaml-language-server: $schema={schema}\n" if schema else ""
-        head += f"# tritonstack build {self.name} --record-sample renews {ANSWER}.\n"
+        head += f"# tritonstack update {self.name} renews {ANSWER}.\n"
         given = {name: value for name, value in fields.items() if value}
         return head + yaml.safe_dump(given, sort_keys=False, allow_unicode=True, width=120)
 

@@ -6,8 +6,9 @@ import base64
 import math
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, collecting, refuse
 from tritonstack.lint import Finding, ServingTarget, lint_folder
 from tritonstack.lint.registry import shown
+from tritonstack.models.comparison import OutputValues, base64_outputs, json_outputs, tensor_difference
 from tritonstack.models.contents import skipped_proof
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import read_config
 from tritonstack.models.recipe import RECIPE
+from tritonstack.models.sample import read_sample
 from tritonstack.models.selection import sources_of
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.models.source_files import CONFIG
@@ -55,8 +58,8 @@ def refuse_existing(additions: Sequence[Addition], repositories: Path) -> None:
         elif folder.exists() or folder.is_symlink():
             found, allowed = "a folder of that name, which is never overwritten", "a new name"
             advice = (
-                f"give another one (--name), change the files there (tritonstack build {name} --record-sample renews "
-                "the response), or remove the folder first"
+                f"give another one (--name), or put this in its place as "
+                f"its next version: tritonstack update {name} FILE_OR_FOLDER"
             )
             problems.append(Problem(file=shown(folder), found=found, allowed=allowed, advice=advice))
     refuse(problems)
@@ -82,7 +85,7 @@ def write_folder(
     folder = places.folder(addition.name)
     with partial_folder(places.repositories, name=f".{addition.name}") as partial:
         schema = f"../../{SCHEMA}" if (places.repositories.parent / SCHEMA).is_file() else ""
-        locked = _write(addition, partial / addition.name, schema=schema, python=_release_python(target), report=report)
+        locked = _write(addition, partial / addition.name, schema=schema, python=release_python(target), report=report)
         (partial / addition.name).rename(folder)
     try:
         added = _recorded(addition, folder, places=places, target=target, report=report, announce=announce)
@@ -96,7 +99,8 @@ OLDEST_PYTHON = "3.10"
 """Packages are locked for it, and hold for newer ones, where no endpoint says which release serves the model."""
 
 
-def _release_python(target: ServingTarget | None) -> str:
+def release_python(target: ServingTarget | None) -> str:
+    """The Python that packages of a model are locked for (``3.10``)."""
     return target.release.python if target is not None and target.release is not None else OLDEST_PYTHON
 
 
@@ -107,7 +111,7 @@ def _recorded(
     errors = _errors(findings if target is None else _findings(folder, ServingTarget()))
     recorded: Recorded | None = None
     failure: TritonstackError | None = InputError(errors) if errors else None
-    remedy = f"fix the files there, then record it: tritonstack build {addition.name} --record-sample"
+    remedy = f"fix the files there, then record it: tritonstack update {addition.name}"
     if not errors and (lacking := skipped_proof(read_config(model.config).backend for model in addition.models)):
         refused = [f"\n{InputError(of_endpoint)}"] if (of_endpoint := _errors(findings)) else []
         proof = f"  found:   the proof is skipped, for no server here runs it: {lacking}"
@@ -188,6 +192,8 @@ class Recorded:
     differ: tuple[str, ...]  # those left out because two runs gave other values
     largest: float  # the largest absolute value of a floating-point output
     ran: tuple[str, ...]  # what answered: ``ONNX Runtime on the CPU, outside Triton``
+    earlier: Mapping[str, OutputValues] = field(default_factory=dict)  # the response that the file held; empty for none
+    values: Mapping[str, OutputValues] = field(default_factory=dict)  # the one that it holds now
 
     def __str__(self) -> str:
         ran = [line.partition(": ")[2] or line for line in self.ran]
@@ -197,6 +203,25 @@ class Recorded:
         left = f"; without {', '.join(self.no_text)}, whose bytes are no text" if self.no_text else ""
         left += f"; without {', '.join(self.differ)}: {RANDOM}" if self.differ else ""
         return f"{', '.join(self.outputs)}, by {by}{left}"
+
+
+def response_changes(recorded: Recorded) -> Iterator[str]:
+    """Lines on each output of a recorded response: as before, or its largest difference from the earlier response."""
+    for name in dict.fromkeys([*recorded.earlier, *recorded.values]):
+        before, now = recorded.earlier.get(name), recorded.values.get(name)
+        if before is None or now is None:
+            yield f"{name}: {'new' if now is not None else 'gone'}"
+            continue
+        _, difference = tensor_difference(name, before, now, tolerance=0.0)
+        if difference is None:
+            yield f"{name}: as before"
+        elif difference.reason:
+            yield f"{name}: {difference.reason}"
+        else:
+            old, new = difference.values
+            largest = "" if difference.largest is None else f"largest difference {difference.largest:.3g}; "
+            count = f"{difference.differing:,} of {difference.total:,} values differ"
+            yield f"{difference.place}: {old} → {new}; {largest}{count}"
 
 
 def record_samples(names: Sequence[str], *, choice: BuildChoice, places: Places, report: Report) -> list[Recorded]:
@@ -260,6 +285,9 @@ def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> R
     if not kept:
         raise WorkFailedError(f"{source.name}: its response holds no output that JSON can state: {', '.join(no_text)}")
     file = source.folder / source.recipe.sample.answer
+    earlier: Mapping[str, OutputValues] = {}
+    with suppress(InputError):  # there is none yet, or none that can be read
+        earlier = json_outputs(read_sample(source.folder, source.recipe).answer["outputs"])
     write_text(file, body_text("outputs", kept))
     finite = [abs(value) for values in numbers.values() for value in values if math.isfinite(value)]
     return Recorded(
@@ -269,6 +297,8 @@ def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> R
         differ=differ,
         largest=max(finite, default=0.0),
         ran=answered.stand_ins,
+        earlier=earlier,
+        values=json_outputs(kept),
     )
 
 
@@ -279,16 +309,14 @@ def _answered(source: ArchiveSource, *, places: Places, report: Report) -> Answe
 
 def _differing(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Outputs of which two responses to one request differ by more than the tolerance that a recording gives."""
-    others = {tensor["name"]: tensor for tensor in second}
-    return tuple(tensor["name"] for tensor in first if not _same(tensor, others[tensor["name"]]))
+    once, again = base64_outputs(first), base64_outputs(second)
+    return tuple(name for name, output in once.items() if not _same(name, output, again[name]))
 
 
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if one["shape"] != other["shape"] or not one["datatype"].startswith(("FP", "BF")):
-        return bool(one["shape"] == other["shape"] and one["data"] == other["data"])
-    tolerance = TOLERANCE * max(1, *(abs(value) for value in one["data"] if math.isfinite(value)), 0)
-    pairs = zip(one["data"], other["data"], strict=True)
-    return all(a == b or abs(a - b) <= tolerance or (math.isnan(a) and math.isnan(b)) for a, b in pairs)
+def _same(name: str, one: OutputValues, other: OutputValues) -> bool:
+    floating = one.values if one.datatype.startswith(("FP", "BF")) else ()
+    tolerance = TOLERANCE * max(1, *(abs(value) for value in floating if math.isfinite(value)), 0)
+    return tensor_difference(name, one, other, tolerance=tolerance, equal_nan=True)[1] is None
 
 
 def _data(tensor: Mapping[str, Any]) -> list[Any]:

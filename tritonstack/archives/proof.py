@@ -64,8 +64,8 @@ def prove_sample(
     ``environments``: as :func:`answer_request` takes them. ``lacking``: why there is none for the local Triton, where
     the model needs one: the proof is skipped.
 
-    Raises :class:`WorkFailedError` naming the tensor that differs, and :class:`InputError` where the environment of a
-    backend is not made on this machine.
+    Raises :class:`ResponseDiffersError` naming the tensors that differ, :class:`WorkFailedError` where the models fail,
+    and :class:`InputError` where the environment of a backend is not made on this machine.
     """
     backends = (read_config((path / CONFIG).read_text()).backend for path in model_directories(repository))
     if skipped := skipped_proof(backends) or lacking:

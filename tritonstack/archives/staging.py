@@ -39,7 +39,7 @@ from tritonstack.models.manifest import (
 )
 from tritonstack.models.model_config import read_config
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.sample import READY_REQUEST, Arrays, read_sample, ready_request
+from tritonstack.models.sample import READY_REQUEST, Arrays, ResponseDiffersError, read_sample, ready_request
 from tritonstack.models.source import ArchiveSource, OwnModel
 from tritonstack.models.source_files import CONFIG, files_below, model_directories
 from tritonstack.models.tensorrt_models import TRTEXEC, tensorrt_models
@@ -174,22 +174,34 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
         proofs[task.proof] = Proven(skipped="tritonstack local dev built it, and invokes its endpoint instead")
     elif task.proof not in proofs:
         report(f"proof of {task.source.name}")
-        proofs[task.proof] = prove_sample(
-            staged.repository,
-            model=staged.model,
-            sample=staged.sample,
-            request=staged.request,
-            environments=_local_environments(staged),
-            lacking=(staged.local and staged.local.lacking) or "",
-            work=work,
-            report=report,
-        )
+        try:
+            proofs[task.proof] = prove_sample(
+                staged.repository,
+                model=staged.model,
+                sample=staged.sample,
+                request=staged.request,
+                environments=_local_environments(staged),
+                lacking=(staged.local and staged.local.lacking) or "",
+                work=work,
+                report=report,
+            )
+        except ResponseDiffersError as error:
+            raise ResponseDiffersError(f"{error}\n  do:      {renewal(task.source)}") from error
         spent += [taken] if (taken := proofs[task.proof].spent) is not None else []
     files = dict(staged.files)
     if (content := ready_request(staged.sample, staged.request)) is not None:
         files[READY_REQUEST] = work / READY_REQUEST
         files[READY_REQUEST].write_bytes(content)
     return replace(staged, files=files, proven=proofs[task.proof], spent=tuple(spent))
+
+
+def renewal(source: ArchiveSource) -> str:
+    """What to do where an archive's response is not the expected one, and shall be expected from now on."""
+    answer = source.recipe.sample.answer
+    scripts = [export.script for export in source.recipe.exports if answer in export.produces]
+    if scripts:
+        return f"fix the model, or {source.folder.name}/{scripts[0]}, which makes the expected response"
+    return f"if the model shall respond so from now on: tritonstack update {source.folder.name}"
 
 
 def _local_environments(staged: Staged) -> dict[str, Path]:

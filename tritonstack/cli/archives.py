@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from tritonstack.adding.new_folder import record_samples
+from tritonstack.adding.new_folder import record_samples, response_changes
 from tritonstack.archives.build import (
     BuildSummary,
     Built,
@@ -80,6 +80,8 @@ def build_command(
             step.end_with(f"{len(recorded)} recorded")
         for each in recorded:
             echo(f"{shown(each.file)}: {each}")
+            for line in response_changes(each) if each.earlier else ():
+                echo(f"  {line}")
     with Steps().step("build the model archives") as step:
         summary = _build(models, environment, changes, step)
         step.end_with(str(summary))

@@ -115,7 +115,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class _Token:
+class Token:
     kind: str
     text: str
     line: int
@@ -126,10 +126,11 @@ def parse(text: str) -> Message:
     """The message that ``text`` spells. Raises :class:`PbtxtError` with the line of the first thing that is wrong."""
     if len(text) > LARGEST_TEXT:
         raise PbtxtError(1, f"a configuration of {len(text):,} characters, at most {LARGEST_TEXT:,} are read")
-    return _Reader(text).message(closing=None, opening=_Token("", "", 1, 1), depth=0)
+    return _Reader(text).message(closing=None, opening=Token("", "", 1, 1), depth=0)
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def tokens(text: str) -> Iterator[Token]:
+    """The text's tokens without blanks and comments, the last of kind ``end``. Raises :class:`PbtxtError`."""
     line, line_start, position, previous_end, previous_kind = 1, 0, 0, -1, ""
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -144,29 +145,29 @@ def _tokens(text: str) -> Iterator[_Token]:
         if kind == "newline":
             line, line_start = line + 1, match.end()
         elif kind not in ("space", "comment"):
-            yield _Token(kind, part, line, position - line_start + 1)
+            yield Token(kind, part, line, position - line_start + 1)
         position = match.end()
         previous_end, previous_kind = position, kind
-    yield _Token("end", "the end of the file", line, position - line_start + 1)
+    yield Token("end", "the end of the file", line, position - line_start + 1)
 
 
 class _Reader:
     """A recursive descent over the tokens; one method a rule of the grammar."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = _tokens(text)
+        self.tokens = tokens(text)
         self.here = next(self.tokens)
 
-    def advance(self) -> _Token:
+    def advance(self) -> Token:
         """The current token; then moves on."""
         token, self.here = self.here, next(self.tokens)
         return token
 
-    def take(self, *marks: str) -> _Token | None:
+    def take(self, *marks: str) -> Token | None:
         """The current token if it is one of these marks, then moves on."""
         return self.advance() if self.here.kind == "mark" and self.here.text in marks else None
 
-    def message(self, *, closing: str | None, opening: _Token, depth: int) -> Message:
+    def message(self, *, closing: str | None, opening: Token, depth: int) -> Message:
         line = opening.line
         if depth > DEPTH_LIMIT:
             raise PbtxtError(line, f"messages nested more than {DEPTH_LIMIT} deep")
@@ -191,7 +192,7 @@ class _Reader:
         name = self.advance()
         colon = self.take(":") is not None
         listed = self.take("[") is not None
-        values: list[tuple[Scalar | Message, _Token]] = []
+        values: list[tuple[Scalar | Message, Token]] = []
         if not listed:
             values.append((self.value(name, colon=colon, depth=depth), name))
         elif self.take("]"):
@@ -207,7 +208,7 @@ class _Reader:
                     raise PbtxtError(self.here.line, f"in the list of {name.text}: ',' or ']' was expected, {found}")
         return [Field(name.text, value, at.line, listed, at.column) for value, at in values]
 
-    def value(self, name: _Token, *, colon: bool, depth: int) -> Scalar | Message:
+    def value(self, name: Token, *, colon: bool, depth: int) -> Scalar | Message:
         opening = self.take("{", "<")
         if opening is not None:
             return self.message(closing=_CLOSING[opening.text], opening=opening, depth=depth + 1)
@@ -237,7 +238,7 @@ class _Reader:
             raise PbtxtError(first.line, "a string that is not valid UTF-8") from None
 
 
-def _number(token: _Token, *, negative: bool) -> Scalar:
+def _number(token: Token, *, negative: bool) -> Scalar:
     sign, text = (-1 if negative else 1), token.text
     if token.kind == "word":
         if text.lower() not in ("inf", "infinity", "nan"):
@@ -251,7 +252,7 @@ def _number(token: _Token, *, negative: bool) -> Scalar:
     return Scalar("integer", sign * int(text, base), token.line, base)
 
 
-def _unescape(token: _Token) -> bytes:
+def _unescape(token: Token) -> bytes:
     def replace(match: re.Match[bytes]) -> bytes:
         if match["bad"] is not None:
             raise PbtxtError(token.line, f"an unknown escape \\{match['bad'].decode(errors='replace')} in a string")
@@ -269,13 +270,13 @@ def _unescape(token: _Token) -> bytes:
     return _ESCAPE.sub(replace, token.text[1:-1].encode(errors="surrogatepass"))
 
 
-def _byte(value: int, token: _Token) -> int:
+def _byte(value: int, token: Token) -> int:
     if value > 255:
         raise PbtxtError(token.line, f"an octal escape above \\377: \\{value:o}")
     return value
 
 
-def _character(code: int, token: _Token) -> str:
+def _character(code: int, token: Token) -> str:
     if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
         raise PbtxtError(token.line, f"an escape that is no character: U+{code:X}")
     return chr(code)

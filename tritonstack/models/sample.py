@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tritonstack.adapters import Adapters
 from tritonstack.aws.sagemaker_rules import MAX_PAYLOAD_BYTES
 from tritonstack.errors import InputError, Problem, WorkFailedError, collecting, refuse
+from tritonstack.models.comparison import base64_outputs, flatten, json_outputs, output_differences
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.recipe import RECIPE, Recipe
 from tritonstack.untrusted.folder_files import read_inside
@@ -69,74 +70,27 @@ def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems:
     return {"content": base64.b64encode(content or b"").decode(), "adapter": kind}
 
 
+class ResponseDiffersError(WorkFailedError):
+    """A response that is not the expected one."""
+
+
 def compare_answer(sample: SampleEntry, outputs: Sequence[Mapping[str, Any]], *, model: str) -> float:
     """The largest difference of a floating-point value between the expected and the given answer.
 
-    Outputs that the sample does not name are free. Raises :class:`WorkFailedError`, naming the tensor, where shape or
-    type differ, a value that is no floating-point number differs, the difference is above the sample's tolerance, or
-    a value of any output is not a number.
+    ``outputs``: elements of BYTES in base64; those that the sample does not name are free. Raises
+    :class:`ResponseDiffersError` with every tensor that is missing or differs: in shape or type, in a value that is no
+    floating-point number, by more than the sample's tolerance; or that holds what is not a number.
     """
-    given = {tensor["name"]: tensor for tensor in outputs}
-    _refuse_nan(outputs, model)
-    largest = 0.0
-    for expected in sample.answer["outputs"]:
-        name = expected["name"]
-        if name not in given:
-            raise WorkFailedError(f"{model}: the response to the sample request has no tensor {name}")
-        largest = max(
-            largest, _difference(_encoded(expected), given[name], sample.tolerance, f"{model}: tensor {name}")
-        )
+    given = base64_outputs(outputs)
+    for name, output in given.items():
+        if output.datatype.startswith(("FP", "BF")) and any(map(math.isnan, output.values)):
+            what = f"{model}: tensor {name}"
+            raise ResponseDiffersError(f"{what}: the response holds values that are not numbers (NaN)")
+    expected = json_outputs(sample.answer["outputs"])
+    largest, differences = output_differences(expected, given, tolerance=sample.tolerance)
+    if differences:
+        raise ResponseDiffersError(f"{model}: " + "\n  ".join(map(str, differences)))
     return largest
-
-
-def _refuse_nan(outputs: Sequence[Mapping[str, Any]], model: str) -> None:
-    for tensor in outputs:
-        floating = tensor["datatype"].startswith(("FP", "BF"))
-        if floating and any(math.isnan(value) for value in tensor["data"]):
-            what = f"{model}: tensor {tensor['name']}"
-            raise WorkFailedError(f"{what}: the response holds values that are not numbers (NaN)")
-
-
-def _difference(expected: Mapping[str, Any], given: Mapping[str, Any], tolerance: float, what: str) -> float:
-    for key in ("datatype", "shape"):
-        if expected[key] != given[key]:
-            raise WorkFailedError(f"{what}: {key} {given[key]} in the response, {expected[key]} expected")
-    if not expected["datatype"].startswith(("FP", "BF")):
-        if expected["data"] != given["data"]:
-            raise WorkFailedError(f"{what}: {given['data'][:10]} in the response, {expected['data'][:10]} expected")
-        return 0.0
-    pairs = list(zip(expected["data"], given["data"], strict=True))
-    differences = [0.0 if a == b else abs(a - b) for a, b in pairs]  # an infinity is equal to itself
-    wrong = [difference for difference in differences if not difference <= tolerance]  # so NaN is, too
-    if wrong:
-        raise WorkFailedError(
-            f"{what}: differs by {max(wrong):.3g} from the expected response, {tolerance:g} allowed; "
-            f"{len(wrong):,} of {len(pairs):,} values"
-        )
-    return max(differences, default=0.0)
-
-
-def _encoded(tensor: Mapping[str, Any]) -> dict[str, Any]:
-    """A KServe JSON tensor with flat data; BYTES as base64, which JSON bodies give as text."""
-    flat = list(_flatten(tensor["data"]))
-    if tensor["datatype"] == "BYTES":
-        flat = [base64.b64encode(str(item).encode()).decode() for item in flat]
-    return {"name": tensor["name"], "datatype": tensor["datatype"], "shape": list(tensor["shape"]), "data": flat}
-
-
-def _flatten(data: Any) -> list[Any]:
-    """The values of nested lists, in their order; as deep as they are, which recursion could not be."""
-    flat: list[Any] = []
-    waiting = [iter([data])]
-    while waiting:
-        for item in waiting[-1]:
-            if isinstance(item, list):
-                waiting.append(iter(item))
-                break
-            flat.append(item)
-        else:
-            waiting.pop()
-    return flat
 
 
 def _tensors(path: Path, root: Path, key: str, problems: list[Problem]) -> dict[str, Any]:
@@ -170,7 +124,7 @@ def _wrong_tensor(tensor: Any) -> str:
     shape = tensor["shape"]
     if not isinstance(shape, list) or not all(isinstance(length, int) and length >= 0 for length in shape):
         return f"shape {shape!r:.80}"
-    values = _flatten(tensor["data"])
+    values = flatten(tensor["data"])
     if len(values) != math.prod(shape):
         return f"{len(values)} values for shape {shape!r:.80}"
     fits = _is_text if datatype == "BYTES" else _is_number

@@ -17,6 +17,7 @@ from tritonstack.engines.trtexec import PLAN
 from tritonstack.errors import WorkFailedError
 from tritonstack.model_files.marked_plan import is_marked
 from tritonstack.model_files.onnx_graph import GraphTensor
+from tritonstack.models.comparison import index_of, value_texts
 from tritonstack.models.manifest import EngineEntry, EngineTensor, Manifest, Places, engine_manifest_name
 from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
 from tritonstack.preparation.export_step import Arrays, EngineJob, EngineWork
@@ -76,8 +77,11 @@ def _difference(given: NDArray[Any], expected: NDArray[Any], tolerance: float, w
     beyond, largest = ~(difference <= allowed), float(difference.max())  # so what is no number is beyond, too
     if beyond.any():
         limit = f"{tolerance:g} allowed" if is_float else "and must be equal"
+        at = int(np.where(beyond, np.nan_to_num(difference, nan=np.inf), -1.0).argmax())
+        wanted_text, given_text = value_texts(wanted.flat[at].item(), given.flat[at].item())
+        place = f"at {list(index_of(at, expected.shape))} {wanted_text} expected, {given_text} found"
         count = f"{int(beyond.sum()):,} of {beyond.size:,} values"
-        raise WorkFailedError(f"{what}: differs by up to {largest:.3g} from ONNX Runtime, {limit}; {count}")
+        raise WorkFailedError(f"{what}: differs by up to {largest:.3g} from ONNX Runtime, {limit}; {count}; {place}")
     return largest if is_float else 0.0
 
 

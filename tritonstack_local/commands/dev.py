@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.archives.build import build_sources
 from tritonstack.archives.publish import BuiltArchive, publish_archives
+from tritonstack.archives.staging import renewal
 from tritonstack.archives.wanted import leaves_engines
 from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.progress import ShownStep, Steps, ended_by_signals
@@ -28,8 +29,9 @@ from tritonstack.config import EndpointSettings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
 from tritonstack.lint.registry import shown
 from tritonstack.models.build_target import target_of
+from tritonstack.models.comparison import base64_outputs, tensor_difference
 from tritonstack.models.manifest import Manifest, Places
-from tritonstack.models.sample import compare_answer, to_tensors
+from tritonstack.models.sample import ResponseDiffersError, compare_answer, to_tensors
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.source_files import listed_below
 from tritonstack.models.tensorrt_models import lacks_plan
@@ -332,7 +334,7 @@ def answer_lines(before: Outputs | str, now: Outputs) -> Iterator[str]:
         elif old.dtype == array.dtype and old.shape == array.shape and np.array_equal(old, array):
             yield f"{name}  {values_text(array)}, as before"
         else:
-            yield f"{name}  {values_text(old)} → {values_text(array)}{_largest_difference(old, array)}"
+            yield f"{name}  {values_text(old)} → {values_text(array)}{_largest_difference(name, old, array)}"
 
 
 def values_text(array: np.ndarray[Any, Any]) -> str:
@@ -349,10 +351,16 @@ def _value_text(value: Any) -> str:
     return repr(value.decode(errors="replace")) if isinstance(value, bytes) else str(value)
 
 
-def _largest_difference(old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> str:
-    if old.shape != new.shape or old.size <= SHOWN_VALUES or not np.issubdtype(new.dtype, np.number):
+def _largest_difference(name: str, old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> str:
+    """How two responses of more values than are shown differ; empty where the shown ones are all, or no values."""
+    expected, found = (base64_outputs(to_tensors({name: array}))[name] for array in (old, new))
+    _, difference = tensor_difference(name, expected, found, tolerance=0.0, equal_nan=True)
+    if difference is None or difference.reason or old.size <= SHOWN_VALUES:
         return ""
-    return f", largest difference {np.abs(new.astype(float) - old.astype(float)).max():.3g}"
+    before, now = difference.values
+    largest = "" if difference.largest is None else f"largest difference {difference.largest:.3g}, at "
+    count = f"{difference.differing:,} of {difference.total:,} values differ"
+    return f"; {count}: {largest}{difference.place} {before} → {now}"
 
 
 def expectation(source: ArchiveSource, manifest: Manifest, outputs: Outputs) -> str:
@@ -361,8 +369,6 @@ def expectation(source: ArchiveSource, manifest: Manifest, outputs: Outputs) -> 
     file = shown(source.folder / recipe.sample.answer)
     try:
         compare_answer(manifest.sample, to_tensors(outputs), model=source.name)
-    except WorkFailedError as error:
-        made = recipe.sample.answer in {name for export in recipe.exports for name in export.produces}
-        advice = "" if made else f"\n  to expect it from now on: tritonstack build {source.name} --record-sample"
-        return f"not what {file} expects: {error}; released here, and build and deploy refuse it{advice}"
+    except ResponseDiffersError as error:
+        return f"not what {file} expects: {error}; released here, and build and deploy refuse it\n  {renewal(source)}"
     return f"as {file} expects"
