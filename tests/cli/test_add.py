@@ -93,7 +93,7 @@ def test_a_folder_that_is_there_is_never_overwritten(project: Path) -> None:
     assert isinstance(done.exception, InputError)
     assert "model_repos/double" in str(done.exception)
     assert "--name" in str(done.exception)
-    assert "tritonstack build double --record-sample" in str(done.exception)
+    assert "tritonstack update double FILE_OR_FOLDER" in str(done.exception)
     assert (
         sorted((path, path.read_bytes()) for path in (project / "model_repos").rglob("*") if path.is_file()) == before
     )
@@ -123,7 +123,7 @@ def test_a_model_that_gives_no_response_leaves_its_folder_and_what_to_do(project
     done = run("add", "net.onnx")
     assert done.return_value == 1
     assert "model_repos/net is written, but its model gave no response" in done.stderr
-    assert "tritonstack build net --record-sample" in done.stderr
+    assert "tritonstack update net" in done.stderr
     assert ".partial" not in done.stderr
     assert models_line(project) == "models: [double]"
     assert not (project / "model_repos/net/sample/answer.json").exists()
