@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,7 +68,9 @@ def test_a_new_file_takes_the_old_ones_place_and_what_was_set_by_hand_stays(proj
     folder = project / "model_repos/net"
     before = content(folder)
     graph(project / "net-v2.onnx", "Sigmoid")
-    done = run("update", "net", "net-v2.onnx")
+    page = (Path(__file__).parents[2] / "docs/next-version.md").read_text()
+    [documented] = re.findall(r"^\$ tritonstack (update .*)$", page, re.MULTILINE)
+    done = run(*documented.replace("iris", "net").split())
     assert done.return_value == 0, done.output
     after = content(folder)
     changed = {name for name in after if after[name] != before.get(name)}

@@ -197,7 +197,8 @@ def test_a_wrong_answer_ends_with_1_and_is_told_with_its_size(world: World) -> N
     world.answer = lambda name, x: 2 * x + np.array([[0, 1 if "bert" in name else 0]], np.float32)
     result = run()
     assert result.return_value == 1
-    assert "digits/bert: bert: tensor y[0, 1]: 4 expected, 5 found: differs by 1 from the expected response" in result.stdout
+    said = "digits/bert: bert: tensor y[0, 1]: 4 expected, 5 found: differs by 1 from the expected response"
+    assert said in result.stdout
     assert "1 of 2 models respond as expected" in result.stderr
 
 
