@@ -27,10 +27,10 @@ from tritonstack.client.inputs import LARGEST_ARRAYS, InputFile, read_inputs
 from tritonstack.config.yaml_loader import MOST_VALUES, YamlError, parse_yaml
 from tritonstack.errors import InputError
 from tritonstack.model_files.forest_file import ForestError, read_forest
+from tritonstack.models.comparison import flatten
 from tritonstack.models.model_config import read_config
 from tritonstack.models.pbtxt import PbtxtError, parse
 from tritonstack.models.python_calls import UTILS, calls_of
-from tritonstack.models.sample import _flatten
 from tritonstack.untrusted.foreign_text import parse_json, parse_program
 from tritonstack.untrusted.zip_reading import ZipLimitError, open_zip, read_member
 
@@ -279,4 +279,4 @@ def test_a_sample_of_deep_lists_is_counted() -> None:
     deep = json.loads("[" * 900 + "1" + "]" * 900)
     for _ in range(3000):
         deep = [deep]
-    assert _flatten([deep, [2, [3]], []]) == [1, 2, 3]
+    assert flatten([deep, [2, [3]], []]) == [1, 2, 3]
