@@ -14,7 +14,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 CARRIED = (
     "cdk.json",
-    "docs/operations.md",
+    "docs/**/*.md",
     "lambda/*/*.py",
     "package*.json",
     "pyproject.toml",

@@ -52,7 +52,7 @@ def publish_outputs(
         name=naming.outputs_parameter(environment=environment.environment, stack=name or kind),
         type="String",
         value=_compact_json(document),
-        description="Outputs of this stack for other pipelines (docs/outputs.md)",
+        description="Outputs of this stack for other pipelines (tritonstack docs outputs)",
     )
 
 

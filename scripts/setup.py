@@ -197,7 +197,8 @@ def server_problems() -> list[str]:
     """Why NVIDIA's server cannot run here: its wheel is for x86-64 and glibc 2.35."""
     if platform.machine() != "x86_64" or sys.platform != "linux":
         found = f"{sys.platform} on {platform.machine()} found, Linux on x86-64 needed: Triton's wheel is for no other"
-        return [f"{found}. Here: docker build --platform linux/amd64 --tag tritonstack . (docs/getting-started.md)"]
+        page = "docs/getting-started.md; of a wheel: tritonstack docs getting-started"
+        return [f"{found}. Here: docker build --platform linux/amd64 --tag tritonstack . ({page})"]
     library, version = platform.libc_ver()
     if library == "glibc" and tuple(map(int, version.split(".")[:2])) >= (2, 35):
         return []

@@ -55,7 +55,7 @@ class LocalGroup(LazyGroup):
                 field=f"tritonstack local {cmd_name}",
                 found=f"{sys.platform} on {platform.machine()}",
                 allowed="Linux on x86-64: NVIDIA's wheel of Triton is for no other",
-                advice="docs/getting-started.md: docker build --platform linux/amd64 --tag tritonstack .",
+                advice="tritonstack docs getting-started: docker build --platform linux/amd64 --tag tritonstack .",
             )
             raise InputError([problem])
         return super().get_command(ctx, cmd_name)

@@ -108,8 +108,7 @@ def _download(identifier: str, revision: str, files: Sequence[str]) -> Path:
         raise ExportError(
             f"{identifier} at {revision} cannot be fetched from the hub: {first}\n"
             f"Where the hub cannot be reached, put its files into <folder>/{identifier}/{revision}/ and set "
-            f"{FOLDER_VARIABLE}=<folder>, or build with random weights; all ways: "
-            f"docs/adding-a-model.md#weights-from-the-hub"
+            f"{FOLDER_VARIABLE}=<folder>, or build with random weights; all ways: tritonstack docs hub-weights"
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from tritonstack.cli.docs import heading_anchor
 from tritonstack.paths import repository_path
 
 COMMAND = "make docs"
@@ -44,11 +45,6 @@ def code(text: str) -> str:
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
-def anchor(heading: str) -> str:
-    """The anchor that GitHub gives a heading: lower case, spaces to hyphens, other signs left out."""
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
-
-
 def link(text: str, heading: str) -> str:
     """A link to a heading of the same page."""
-    return f"[{text}](#{anchor(heading)})"
+    return f"[{text}](#{heading_anchor(heading)})"

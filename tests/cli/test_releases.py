@@ -254,7 +254,7 @@ def test_after_a_failed_rollback_verify_names_the_page_and_the_target_to_registe
     result = run()
     assert result.return_value == 1
     assert "its stack local-serving-digits is UPDATE_ROLLBACK_FAILED, which takes no deployment" in result.stdout
-    assert "do: docs/troubleshooting.md, A rollback that failed" in result.stdout
+    assert "do: tritonstack docs troubleshooting#a-rollback-that-failed" in result.stdout
     assert (
         "do: aws application-autoscaling register-scalable-target --service-namespace sagemaker --scalable-dimension "
         "sagemaker:variant:DesiredInstanceCount --resource-id endpoint/local-digits/variant/g4dn-xlarge "

@@ -11,8 +11,8 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from scripts.documentation.markdown import anchor
 from tests.e2e.project import REPOSITORY
+from tritonstack.cli.docs import heading_anchor
 
 INDENTED = "indented"
 """The language of a block that is indented and has no fence."""
@@ -92,7 +92,7 @@ def anchors(page: str) -> set[str]:
     listed = tokens(page)
     for number, token in enumerate(listed):
         if token.type == "heading_open":
-            name = anchor(re.sub(r"[`*]|\[([^]]*)\]\([^)]*\)", r"\1", listed[number + 1].content))
+            name = heading_anchor(re.sub(r"[`*]|\[([^]]*)\]\([^)]*\)", r"\1", listed[number + 1].content))
             again = (f"{name}-{count}" for count in range(1, 1000))
             found.add(name if name not in found else next(each for each in again if each not in found))
     return found

@@ -9,8 +9,9 @@ import pytest
 
 from scripts.documentation.__main__ import MAKERS
 from scripts.documentation.commands_page import command_of, every_command
-from scripts.documentation.markdown import COMMAND, anchor, cell
+from scripts.documentation.markdown import COMMAND, cell
 from tests.e2e.project import REPOSITORY
+from tritonstack.cli.docs import heading_anchor
 
 
 @pytest.mark.parametrize("path", MAKERS)
@@ -50,4 +51,4 @@ def test_every_command_has_its_usage_and_every_option() -> None:
     ],
 )
 def test_anchors_are_those_of_github(heading: str, expected: str) -> None:
-    assert anchor(heading) == expected
+    assert heading_anchor(heading) == expected

@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.examples.installing import REPOSITORY, Installed, run
 
 PACKAGES = ("constructs_lib", "tritonstack", "tritonstack_capacity", "tritonstack_local")
-CARRIED = ("cdk.json", "docs/operations.md", "package-lock.json", "package.json", "pyproject.toml")
-CARRIED_TREES = {"lambda": "*.py", "requirements": "*", "schemas": "*.json", "scripts": "setup.py"}
+CARRIED = ("cdk.json", "package-lock.json", "package.json", "pyproject.toml")
+CARRIED_TREES = {"docs": "*.md", "lambda": "*.py", "requirements": "*", "schemas": "*.json", "scripts": "setup.py"}
 SOURCE_FILES = """
 import hashlib, json, sys
 from pathlib import Path

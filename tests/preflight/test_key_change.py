@@ -49,4 +49,4 @@ def test_the_key_of_the_objects_stays_allowed(
     assert result.outcome == ("passes" if advised is None else "fails")
     if advised is not None:
         assert f"earlier_key: {advised}}}" in result.advice
-        assert "docs/updates.md#change-the-key" in result.advice
+        assert "tritonstack docs updates#change-the-key" in result.advice

@@ -45,5 +45,5 @@ def test_a_review_reports_which_key_can_no_longer_be_used(
     old, new = (of(stack(artifacts(**keys), name="artifacts")) for keys in (before, after))
     [environment] = document_of(old, new, base=BASE).environments
     assert [said in each for each in environment.lost_keys] == [True] * bool(said), environment.lost_keys
-    assert all("docs/updates.md#change-the-key" in each for each in environment.lost_keys)
+    assert all("tritonstack docs updates#change-the-key" in each for each in environment.lost_keys)
     assert (environment.level is Level.CLOSE) is bool(said)

@@ -27,7 +27,7 @@ SUPPORTED = (
 )
 PLAN = (
     "a TensorRT plan, which runs on one TensorRT and one kind of GPU alone",
-    "add the ONNX file that it was built from; docs/engines.md builds the plan on the endpoint's GPU",
+    "add the ONNX file that it was built from; tritonstack docs engines builds the plan on the endpoint's GPU",
 )
 """What a plan is, and what to add in its place: nothing here could answer its sample request."""
 ANSWER = "sample/answer.json"

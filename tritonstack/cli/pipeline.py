@@ -63,7 +63,7 @@ def outputs_command(*, environment: str, as_json: bool, output: Path | None, loc
     """Print what other pipelines need of ENVIRONMENT: endpoints, bucket, key, roles, release records, alarms.
 
     Reads the SSM parameters of the deployed stacks and the current release records; the environment's file only states
-    which must exist. The JSON document is a fixed contract (docs/outputs.md).
+    which must exist. The JSON document is a fixed contract (tritonstack docs outputs).
     """
     settings = load_environment(environment_file(environment))
     session = session_of(settings, local=local)

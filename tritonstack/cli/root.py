@@ -37,6 +37,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Start": {
         "init": (".project:init_command", "Make a project of your own over the installed package."),
         "setup": (".project:setup_command", "Make the pinned environments that builds and the local AWS run in."),
+        "docs": (".docs:docs_command", "Print a page of the documentation, or list all pages."),
         "clean": (".clean", "Remove environments, builds and state of this machine, after a list and a question."),
     },
     "Models": {

@@ -75,7 +75,7 @@ class ModelClient:
 
     A caller needs ``sagemaker:InvokeEndpoint`` and, to name models without their archives, ``ssm:GetParameter`` on the
     endpoint's release records and outputs (``ssm:GetParametersByPath`` on the environment's to leave out the endpoint).
-    Tensor tables are read where the caller has ``s3:GetObject``. ``docs/clients.md`` has the policy.
+    Tensor tables are read where the caller has ``s3:GetObject``. ``tritonstack docs clients`` has the policy.
     """
 
     def __init__(

@@ -289,9 +289,10 @@ class ReleaseRecords:
         try:
             value = str(self._ssm().get_parameter(Name=name)["Parameter"]["Value"])
         except (ClientError, BotoCoreError) as error:
+            allow = "\n  do: allow this caller ssm:GetParameter on it (tritonstack docs clients)"
             todo = {
                 "ParameterNotFound": f"\n  do: {deploy} writes it",
-                **dict.fromkeys(DENIED_CODES, "\n  do: allow this caller ssm:GetParameter on it (docs/clients.md)"),
+                **dict.fromkeys(DENIED_CODES, allow),
             }.get(code_of(error), "")
             raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}{todo}") from error
         try:

@@ -90,10 +90,11 @@ class AlarmSettings(SettingsModel):
         description="Addresses that alarms notify; each confirms a message first. Others subscribe.",
     )
     runbooks: str = Field(
-        default="docs/operations.md",
+        default="tritonstack docs operations",
         pattern=NOT_BLANK_PATTERN,
         max_length=300,
-        description="Where docs/operations.md is read (the URL in your repository): each alarm links its paragraph.",
+        description="Where the page Operations is read, such as its URL in your repository; each alarm names its "
+        "paragraph.",
     )
     thresholds: Thresholds = Field(
         default_factory=Thresholds, description="Of every endpoint that has none of its own."

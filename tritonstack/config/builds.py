@@ -45,7 +45,7 @@ class BuildNetwork(SettingsModel):
 
 
 class HubSettings(SettingsModel):
-    """How builds get weights from the Hugging Face Hub (docs/hub-weights.md)."""
+    """How builds get weights from the Hugging Face Hub (tritonstack docs hub-weights)."""
 
     token_parameter: str | None = Field(
         default=None,
@@ -122,7 +122,7 @@ class BuildSettings(SettingsModel):
     compute_type: ComputeType = Field(
         default="BUILD_GENERAL1_LARGE",
         description="The CPU machine of a build, with 4, 8, 16, 72, 144 GiB of memory: exports and proofs need several "
-        "times a model's weights (docs/large-models.md#time-and-memory-of-a-build).",
+        "times a model's weights (tritonstack docs large-models#time-and-memory-of-a-build).",
     )
     network: BuildNetwork | None = Field(
         default=None, description="The VPC that builds run in; null: the environment's network, where it has one."

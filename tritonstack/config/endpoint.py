@@ -182,7 +182,7 @@ class EndpointSettings(SettingsModel):
     variants: Annotated[tuple[VariantSettings, ...], Field(strict=False, max_length=2)] = Field(
         default=(),
         description="Single-model mode: two production variants that share the requests by weight (A/B, "
-        "docs/updates.md#two-variants), each with an archive and a fleet of its own; []: one variant.",
+        "tritonstack docs updates#two-variants), each with an archive and a fleet of its own; []: one variant.",
     )
     verification: VerificationSettings = Field(
         default_factory=VerificationSettings,

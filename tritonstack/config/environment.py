@@ -72,14 +72,14 @@ class ArtifactSettings(SettingsModel):
         default=None,
         pattern=f"^{KEY_PATTERN}$",
         description="A KMS key of your own for archives, logs and alarms, whose policy you keep "
-        "(docs/decisions/0014-network-and-keys.md); null: one is made.",
+        "(tritonstack docs decisions/0014-network-and-keys); null: one is made.",
     )
     earlier_key: str | None = Field(
         default=None,
         pattern=f"^({CREATED}|{KEY_PATTERN})$",
         description="While the key is changed, the one that objects are still encrypted with, which roles may use as "
         "well: the earlier key's ARN, or `created` for the one that was made here, which then stays "
-        "(docs/updates.md#change-the-key); null: every object is under the present key.",
+        "(tritonstack docs updates#change-the-key); null: every object is under the present key.",
     )
     access_log_days: int = Field(default=90, ge=1, description="Days until an access log is deleted.")
 
@@ -120,8 +120,8 @@ class Environment(SettingsModel):
     prices: dict[str, Annotated[float, Field(ge=LEAST_NUMBER, le=GREATEST_NUMBER)]] = Field(
         default={},
         description="USD an hour of instance types (ml.g4dn.xlarge: 0.74), and USD of what stands beside them in the "
-        "unit of its list price (nat-gateway: 0.045; docs/prices.md), above those of prices.json and of the catalogue: "
-        "yours, or where they know none.",
+        "unit of its list price (nat-gateway: 0.045; tritonstack docs prices), above those of prices.json and of the "
+        "catalogue: yours, or where they know none.",
     )
     endpoints: Annotated[tuple[EndpointSettings, ...], Field(strict=False)] = Field(
         description="The endpoints, each with a name of its own. []: none yet; the environment is its bucket and key."

@@ -71,7 +71,7 @@ class NetworkSettings(SettingsModel):
         default=None,
         description="Which of the two containers and builds join; null: the one there is. To leave a created network, "
         "name what is joined instead, deploy, and only then take created away "
-        "(docs/network.md#another-network).",
+        "(tritonstack docs network#another-network).",
     )
     s3_prefix_list_id: str | None = Field(
         default=None,

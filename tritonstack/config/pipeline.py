@@ -168,7 +168,7 @@ def load_pipeline(path: Path, *, environments: Path, known: Mapping[Path, Enviro
             file=str(path),
             found="no such file",
             allowed="a pipeline's settings",
-            advice="Write one (docs/pipeline.md), or name another: -c pipeline=<file>.",
+            advice="Write one (tritonstack docs pipeline), or name another: -c pipeline=<file>.",
         )
         raise InputError([problem])
     document = read_yaml(path)
@@ -236,5 +236,5 @@ def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Probl
                     location=("stages", index, "gates", number, "load_test"),
                     found=f"a gate, and no load_test.gate in environments/{stage.environment.environment}.yaml",
                     allowed="an environment whose file states what is measured, and what the figures must not exceed",
-                    advice="There: load_test: {gate: {p95_ms: …, usd_per_million: …}} (docs/load-tests.md).",
+                    advice="There: load_test: {gate: {p95_ms: …, usd_per_million: …}} (tritonstack docs load-tests).",
                 )

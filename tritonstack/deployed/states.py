@@ -14,7 +14,8 @@ _WAY_OUT = {
     "DELETE_FAILED": "its deletion failed: fix the reason, then delete it again: {delete}",
     "UPDATE_ROLLBACK_FAILED": (
         "an update failed, and so did its rollback: fix the reason, then aws cloudformation continue-update-rollback "
-        "--stack-name {name}; with --resources-to-skip for what can no longer be rolled back (docs/troubleshooting.md)"
+        "--stack-name {name}; with --resources-to-skip for what can no longer be rolled back "
+        "(tritonstack docs troubleshooting#a-rollback-that-failed)"
     ),
     "UPDATE_FAILED": (
         "an update failed and was not rolled back: aws cloudformation rollback-stack --stack-name {name}, then deploy "

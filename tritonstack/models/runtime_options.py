@@ -35,7 +35,7 @@ class EngineShapes(ClosedModel):
 class Engine(ClosedModel):
     """A TensorRT engine, built for one release and one kind of GPU from the ONNX graph that is exported.
 
-    Which TensorRT takes which of these is in ``docs/engines.md``; a release whose TensorRT lacks one is refused.
+    Which TensorRT takes which of these: ``tritonstack docs engines``. A release whose TensorRT lacks one is refused.
     """
 
     precision: Precision = Field(

@@ -102,7 +102,7 @@ def _bootstrap_bucket(item: CheckedItem, subject: Subject, bucket: str, advice: 
         return item.fails(
             f"no bucket {bucket}",
             advice=f"{advice}. Where the stack CDKToolkit is there and its bucket was deleted, that makes none: "
-            "docs/troubleshooting.md#the-bootstrap-bucket-is-gone",
+            "tritonstack docs troubleshooting#the-bootstrap-bucket-is-gone",
         )
     return item.passes(bucket)
 
@@ -156,7 +156,7 @@ def _image(item: CheckedItem, subject: Subject, image: re.Match[str]) -> Preflig
 
 
 _NO_KEY = ("NotFoundException",)
-_POLICY_PAGE = "docs/decisions/0014-network-and-keys.md has the statements."
+_POLICY_PAGE = "tritonstack docs decisions/0014-network-and-keys has the statements."
 USED = "kms:GenerateDataKey"
 """The action that every user of a key here needs, whatever else."""
 

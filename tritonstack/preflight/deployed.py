@@ -110,5 +110,5 @@ def _change(item: CheckedItem, subject: Subject, name: str) -> PreflightResult:
         + (", and which would leave its stack" if current == CREATED else "")
         + ": no archive that is under it could be loaded",
         advice=f"Set `artifacts: {{earlier_key: {current}}}` in the environment's file while the key is changed: "
-        "docs/updates.md#change-the-key has the steps.",
+        "tritonstack docs updates#change-the-key has the steps.",
     )

@@ -96,7 +96,7 @@ def _subnet(item: CheckedItem, subject: Subject, subnet: NamedSubnet, named_owne
     return item.passes(found)
 
 
-PAGE = "docs/network.md#another-network"
+PAGE = "tritonstack docs network#another-network"
 
 
 def check_left_network(subject: Subject) -> Iterator[PreflightResult]:

@@ -52,7 +52,7 @@ class PreflightReport(_PreflightModel):
     fails: int = Field(description="Results that fail: a deployment will fail.")
     warns: int = Field(default=0, description="Results to look at, which no deployment fails at.")
     unknown: int = Field(description="Results that could not be known.")
-    results: tuple[PreflightResult, ...] = Field(description="By check, in the order of docs/preflight.md.")
+    results: tuple[PreflightResult, ...] = Field(description="By check, in the order of tritonstack docs preflight.")
 
 
 def report_of(results: Sequence[PreflightResult], environment: Environment, *, constructed: bool) -> PreflightReport:

@@ -256,7 +256,7 @@ class Verifier:
         if deployed.status == "UPDATE_ROLLBACK_FAILED":
             yield (
                 f"it serves, and its stack {deployed.stack} is UPDATE_ROLLBACK_FAILED, which takes no deployment\n"
-                "  do: docs/troubleshooting.md, A rollback that failed"
+                "  do: tritonstack docs troubleshooting#a-rollback-that-failed"
             )
         for resource in self._not_scaled(found, deployed):
             limits = set(deployed.scaled)

@@ -8,7 +8,7 @@ from tritonstack import naming
 from tritonstack.review.intrinsics import readable
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json
 
-STEPS = "docs/updates.md#change-the-key"
+STEPS = "tritonstack docs updates#change-the-key"
 
 
 def lost_keys(before: EnvironmentSnapshot, after: EnvironmentSnapshot) -> tuple[str, ...]:

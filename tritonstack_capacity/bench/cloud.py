@@ -305,7 +305,8 @@ def require_load_test(environment: Environment) -> LoadTestSettings:
     """The environment's load tests. Raises InputError where it has none."""
     if environment.load_test is None:
         found, allowed = "no load_test: nothing is deployed that could run one", "load_test: {}, or with settings"
-        file, advice = f"environments/{environment.environment}.yaml", "Add it, and deploy (docs/load-tests.md)."
+        file = f"environments/{environment.environment}.yaml"
+        advice = "Add it, and deploy (tritonstack docs load-tests)."
         raise InputError([Problem(file=file, field="load_test", found=found, allowed=allowed, advice=advice)])
     return environment.load_test
 

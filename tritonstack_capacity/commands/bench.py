@@ -298,7 +298,8 @@ def command(context: click.Context, /, *, names: Sequence[str], cloud: bool, gat
     """Put load on models by their NAMEs, [endpoint/]model, and measure latency, rate and cold starts.
 
     Results are written after each load: results.json, measurements.csv for `tritonstack capacity size --measurements`,
-    and a page of plots. Ctrl-C leaves what was measured so far, and stops what runs in the cloud (docs/load-tests.md).
+    and a page of plots. Ctrl-C leaves what was measured so far, and stops what runs in the cloud
+    (`tritonstack docs load-tests`).
     """
     ignored = _ignored(context)
     if ignored and (gate or cloud):

@@ -61,8 +61,8 @@ def _steady(found: SimulationResult, steady: SteadyState) -> list[str]:
     ]
     if found.estimate_agrees is False:
         lines.append(
-            "the two hit ratios differ: the estimate (Che's approximation, docs/simulate.md) takes loads as done at "
-            "once, caches as full, requests as independent and the number of instances as fixed"
+            "the two hit ratios differ: the estimate (Che's approximation, tritonstack docs simulate) takes loads as "
+            "done at once, caches as full, requests as independent and the number of instances as fixed"
         )
     return lines
 

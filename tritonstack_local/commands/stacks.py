@@ -90,7 +90,7 @@ def bootstrap_stands(aws: LocalAws) -> bool:
                 f"the bucket {bucket} of the CDK's bootstrap is gone, and the stack {BOOTSTRAP_STACK} still has it: "
                 "every deployment fails at its first asset\n"
                 f"  do:      {ENV}aws cloudformation delete-stack --stack-name {BOOTSTRAP_STACK}, then deploy again, "
-                "which bootstraps the account anew (docs/troubleshooting.md)"
+                "which bootstraps the account anew (tritonstack docs troubleshooting)"
             ) from error
         raise WorkFailedError(f"{error}; its log: {aws.emulator.log}") from error
     except BotoCoreError as error:

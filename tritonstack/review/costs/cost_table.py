@@ -20,7 +20,7 @@ from tritonstack.review.snapshot import EnvironmentSnapshot, Resource
 
 LIST_PRICES = (
     "On-demand list prices; those of other resources than instances are from public documents. Without what is billed "
-    "by use (requests, data, storage, builds), free allowances and taxes (docs/prices.md)."
+    "by use (requests, data, storage, builds), free allowances and taxes (tritonstack docs prices)."
 )
 _TARGET_TRACKING_ALARMS = 2
 """AlarmHigh and AlarmLow, which Application Auto Scaling makes for each target tracking policy and CloudWatch bills."""
