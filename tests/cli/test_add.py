@@ -196,7 +196,7 @@ def test_record_sample_writes_what_the_model_answers_now(project: Path) -> None:
     )
     failed = run("build", "double", "--record-sample")
     assert isinstance(failed.exception, WorkFailedError)
-    assert "double/1/model.py:3: execute" in str(failed.exception)
+    assert 'double/1/model.py", line 3, in execute\n      raise KeyError(1)' in str(failed.exception)
     assert json.loads((folder / "sample/answer.json").read_text())["outputs"] == [answer]
 
 

@@ -16,13 +16,13 @@ from tests.client.fake_triton import read_request
 from tests.client.fakes import FakeEndpoint, FakeTime, client_account, error_reply, serving_outputs
 from tests.client.systems import TRANSLATION, Systems, image_file, running_systems
 from tests.fake_aws import ARTIFACTS
-from tests.models.folders import make_manifest
+from tests.models.folders import make_manifest, write
 from tritonstack.adapters import Adapters, TextAdapter
 from tritonstack.cli import invoke
 from tritonstack.client import model_client
 from tritonstack.client.model_client import ModelResponse
 from tritonstack.client.postprocessing import Text
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.manifest import ModelEntry, TensorEntry
 
 DIGEST = "0123456789abcdef"
@@ -112,6 +112,23 @@ def test_the_requested_variant_responds_and_is_shown(world: World) -> None:
     error = world.invoke(*asked[:-1], "c").exception
     assert isinstance(error, InputError)
     assert error.problems[0].allowed == "a, b"
+
+
+def test_a_program_that_raises_is_shown_by_its_traceback_with_the_projects_files(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = "/opt/ml/models/0123456789abcdef0123456789abcdef/model/digits/1/model.py"
+    text = f"Failed to process the request(s) for model 'a_0_0', message: E: no\n\nAt:\n  {program}(7): execute\n"
+    message = json.dumps({"error": text})
+    world.endpoint.replies(error_reply("ModelError", 424, OriginalStatusCode=400, OriginalMessage=message))
+    write(world.folder, {"model_repos/digits/digits/1/model.py": ""})
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(world.folder))
+    failed = world.invoke("digits", "--input", world.pixels())
+    assert isinstance(failed.exception, WorkFailedError)
+    first, *calls = str(failed.exception).splitlines()
+    assert first.endswith(": the container responded 400, in execute:")
+    file = world.folder / "model_repos/digits/digits/1/model.py"
+    assert calls == ["  Traceback (most recent call last):", f'    File "{file}", line 7, in execute', "  E: no"]
 
 
 def test_inputs_that_the_tensor_table_does_not_allow_are_reported_before_a_request(world: World) -> None:

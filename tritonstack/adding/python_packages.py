@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from tritonstack.archives.execution_environment import installer, installer_variables
+from tritonstack.catalogue.package_names import package_names
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.untrusted.folder_files import is_fit_file, read_inside, text_inside
 from tritonstack.untrusted.foreign_text import parse_program
@@ -70,7 +69,7 @@ def needed_packages(
             if is_fit_file(file, within) and _states_packages(text_inside(file, within), name):
                 return NeededPackages(file=file, lines=tuple(packages))
     modules = sorted(set(_imported_modules(programs)) - _IN_THE_IMAGE - sys.stdlib_module_names)
-    known = _package_names()
+    known = package_names()
     taken = {module: known[module] for module in modules if module in known}
     unknown = [module for module in modules if module not in known]
     if unknown and not packages:  # which of those that are given has which module, the proof shows
@@ -208,10 +207,3 @@ def _without_optional(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 def _handles_absence(caught: ast.expr | None) -> bool:
     return caught is None or bool(re.search(r"\b(ImportError|ModuleNotFoundError|Exception)\b", ast.unparse(caught)))
-
-
-@cache
-def _package_names() -> dict[str, str]:
-    """Imported module → package of the index that has it, of widely used packages."""
-    names: dict[str, str] = json.loads(Path(__file__).with_name("package_names.json").read_text(encoding="utf-8"))
-    return names

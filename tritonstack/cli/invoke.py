@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tritonstack.cli.conventions import echo, environment_option, json_option, local_option, print_json, result_console
 from tritonstack.cli.session import calling_session, explain
-from tritonstack.errors import InputError, Problem, visible
+from tritonstack.errors import InputError, Problem, WorkFailedError, visible
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
     from tritonstack.client.body import Array, PayloadFormat
@@ -103,9 +103,11 @@ def command(
 ) -> None:
     """Send a request to a model by its NAME: [endpoint/]model for its current release, or endpoint/archive."""
     # Imported here so that --help and wrong options answer at once.
-    from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
+    from tritonstack.client.errors import ModelFailedError, ReleaseLookupError  # noqa: PLC0415
     from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs  # noqa: PLC0415
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
+    from tritonstack.models.manifest import Places  # noqa: PLC0415
+    from tritonstack.models.python_failure import response_failure  # noqa: PLC0415
 
     given = _texts(texts, pairs)
     if data is None and not files and not given and not images:
@@ -130,7 +132,12 @@ def command(
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
     wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)
-    answer = client.invoke(name, inputs, wanted, payload_format=payload, variant=variant)
+    try:
+        answer = client.invoke(name, inputs, wanted, payload_format=payload, variant=variant)
+    except ModelFailedError as error:
+        model, repositories = name.rpartition("/")[2].partition(".")[0], Places.of_project().repositories
+        message = response_failure(error, model=model, repositories=repositories, quoted=False)
+        raise WorkFailedError(message) from error
     if not raw:
         answer = client.with_meaning(answer, table)
     if as_json:

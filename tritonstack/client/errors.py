@@ -24,10 +24,11 @@ class InvokeTarget:
 
 
 class InvokeError(WorkFailedError):
-    """A call without a response."""
+    """A call without a response. ``place``: endpoint, archive and attempts."""
 
     def __init__(self, message: str, *, place: str) -> None:
-        """``message``: one sentence. ``place``: endpoint, archive and attempts."""
+        """``message``: one sentence."""
+        self.place = place
         super().__init__(f"{place}: {message}")
 
 

@@ -13,11 +13,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack import aws_names
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.aws.session import DENIED_CODES, Session, code_of, credentials_ended
+from tritonstack.client.errors import ModelFailedError
 from tritonstack.client.manifest import read_table
 from tritonstack.client.model_client import ModelClient, ModelResponse
 from tritonstack.client.releases import ModelRelease
 from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.models.manifest import Manifest
+from tritonstack.models.manifest import Manifest, Places
+from tritonstack.models.python_failure import response_failure
 from tritonstack.models.sample import compare_answer, request_arrays, to_tensors
 from tritonstack.monitoring.metric import Metric, Series, queries
 from tritonstack.naming import endpoint_name, scalable_variant, serving_part, serving_stack, stack_path
@@ -165,6 +167,9 @@ class Verifier:
             if credentials_ended(error):
                 raise  # every other model would fail alike
             problem = " ".join(str(error).split())
+            if isinstance(error, ModelFailedError):
+                repositories = Places.of_project().repositories
+                problem = response_failure(error, model=release.model, repositories=repositories, quoted=False)
             return VerifiedModel(model=release.model, digest=release.digest, problem=problem)
         return VerifiedModel(
             model=release.model, digest=release.digest, difference=difference, milliseconds=answer.total_milliseconds

@@ -22,7 +22,7 @@ from tritonstack.archives.wanted import leaves_engines
 from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.progress import ShownStep, Steps, ended_by_signals
 from tritonstack.client import ModelClient
-from tritonstack.client.errors import InvokeError
+from tritonstack.client.errors import InvokeError, ModelFailedError
 from tritonstack.client.model_client import ModelResponse
 from tritonstack.client.releases import ModelRelease
 from tritonstack.config import EndpointSettings
@@ -31,6 +31,7 @@ from tritonstack.lint.registry import shown
 from tritonstack.models.build_target import target_of
 from tritonstack.models.comparison import base64_outputs, tensor_difference
 from tritonstack.models.manifest import Manifest, Places
+from tritonstack.models.python_failure import response_failure
 from tritonstack.models.sample import ResponseDiffersError, compare_answer, to_tensors
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.source_files import listed_below
@@ -319,7 +320,11 @@ def _answer_now(verifier: Verifier, new: ModelRelease, deployed: DeployedSet, *,
         return verifier.ask(new, deployed)
     except InvokeError as error:
         advice = f"fix it and save; the server's log: tritonstack local logs {name}"
-        raise WorkFailedError(f"{new.model} does not respond to its sample: {error}\n  do:      {advice}") from error
+        reason = str(error)
+        if isinstance(error, ModelFailedError):
+            repositories = Places.of_project().repositories
+            reason = response_failure(error, model=new.model, repositories=repositories, quoted=True)
+        raise WorkFailedError(f"{new.model} does not respond to its sample: {reason}\n  do:      {advice}") from error
 
 
 def answer_lines(before: Outputs | str, now: Outputs) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.python_failure import file_in_archive, program_failure
 from tritonstack_local.container.isolation import Enclosure
 from tritonstack_local.container.repository import TritonFiles, check_shell_path, prepare_backends
 from tritonstack_local.container.serve import ServeExitError, serve_command
@@ -27,6 +28,11 @@ _USAGE = "Usage: tritonserver"
 _FLAGS = re.compile(r"\s|[A-Z][A-Za-z/ ]*:$|$")
 _HEAD_BYTES = 1 << 20
 _TAIL_BYTES = 1 << 17
+_NOT_LOADED = re.compile(
+    r"^error: creating server: .*?load failed for model '(?:[^']*::)?([^']*)': (.*?);?\s*(?:;\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""The end of a log of a server that did not start: the model and the message on it, which may have several lines."""
 
 
 def _without_flags(text: str) -> Iterator[str]:
@@ -211,14 +217,32 @@ class TritonContainer:
                 code = self.exited.result(timeout=PING_EVERY_SECONDS)
             except NotYetError:
                 continue
-            raise ContainerFailedError(f"the container ended with exit code {code}. {self._last_lines()}")
-        raise ContainerFailedError(f"/ping did not return 200 within {timeout:g} s: {found}. {self._last_lines()}")
+            raise ContainerFailedError(f"the container ended with exit code {code}. {self.reason()}")
+        raise ContainerFailedError(f"/ping did not return 200 within {timeout:g} s: {found}. {self.reason()}")
+
+    def log_end(self, *, since: int = 0) -> str:
+        """The end of the log, as far as it is looked through for a reason; no byte before ``since``."""
+        with self.log_path.open("rb") as file:
+            file.seek(max(since, self.log_path.stat().st_size - _TAIL_BYTES))
+            return file.read().decode(errors="replace")
+
+    def not_loaded(self) -> tuple[str, str] | None:
+        """The model that kept the server from starting, and the server's message on it."""
+        found = _NOT_LOADED.search(self.log_end())
+        return (found[1], found[2]) if found else None
+
+    def reason(self) -> str:
+        """Why the server did not start: its message on a model, of a Python program its traceback; else its log."""
+        found = self.not_loaded()
+        if found is None:
+            return f"The last lines of its log:\n{self.log_tail()}"
+        failure = program_failure(found[1])
+        text = f"\n{failure.text(shown=file_in_archive, quoted=False)}" if failure else found[1]
+        return f"Triton does not load {found[0]}: {text}"
 
     def log_tail(self, lines: int = 20) -> str:
         """The log's last lines, without what hides the reason: tables of settings, and all flags after a wrong one."""
-        with self.log_path.open("rb") as file:
-            file.seek(max(0, self.log_path.stat().st_size - _TAIL_BYTES))
-            shown = _without_flags(file.read().decode(errors="replace"))
+        shown = _without_flags(self.log_end())
         return "\n".join([line for line in shown if line.strip() and not line.startswith(_TABLE)][-lines:])
 
     def stop(self, *, seconds: float = 10.0) -> int:
@@ -234,9 +258,6 @@ class TritonContainer:
             self._enclosure.signal(signal.SIGKILL)
         self._enclosure.close()
         return self.exited.result()
-
-    def _last_lines(self) -> str:
-        return f"The last lines of {self.log_path}:\n{self.log_tail()}"
 
     def __enter__(self) -> Self:
         """The container itself; it is stopped on leaving."""

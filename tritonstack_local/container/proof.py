@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import json
 import re
+import select
 import shutil
+import socket
+import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -19,8 +23,29 @@ from tritonstack.client.body import Body, decode, encode
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import Problem, WorkFailedError, refuse
 from tritonstack.local_aws import ContainerResponse, LackingModuleError
+from tritonstack.models.python_failure import (
+    ProgramFailure,
+    Shown,
+    dumped_calls,
+    fatal_error,
+    logged_failures,
+    program_failure,
+    server_message,
+)
 from tritonstack.paths import setup_command
-from tritonstack_local.container import ContainerSettings, TritonContainer, TritonFiles, prepare_model_data
+from tritonstack_local.container import (
+    ContainerFailedError,
+    ContainerSettings,
+    TritonContainer,
+    TritonFiles,
+    prepare_model_data,
+)
+from tritonstack_local.container.python_processes import (
+    computed_seconds,
+    ended_processes,
+    killed_for_memory,
+    write_calls,
+)
 from tritonstack_local.container.repository import ENVIRONMENT_NOTE, PARAMETER
 from tritonstack_local.container.serve import SINGLE_MODEL_REPOSITORY
 
@@ -28,11 +53,17 @@ Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 
 START_SECONDS = 600.0
 ANSWER_SECONDS = 600.0
+IDLE_SECONDS = 60.0
+"""So long a program may take for a response without computing: as long as SageMaker waits for any."""
+_IDLE_SHARE = 0.05
+"""Of one core: a process that uses less waits."""
+_LOOK_SECONDS = 5.0
+ENDED = "killed (SIGKILL), or ended by itself (os._exit): a crash in compiled code would have left its calls"
+NOT_RUN = (
+    "no code of the program runs: execute has returned something else than a list of responses, such as None, and no "
+    "response sender has sent one"
+)
 _STAND_IN = "tritonstack stand-in: "
-_NOT_LOADED = re.compile(r"load failed for model '(?:[^']*::)?([^']*)': (.*?);?\s*$", re.DOTALL)
-"""The end of a log of a server that did not start: its message on one model, with the calls in its code."""
-_FRAME = re.compile(r"^(\s+\S+\.py)\((\d+)\): ", re.MULTILINE)
-"""A call in a Python model's code, as the Python backend lists those that led to an exception."""
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 NEEDED_ENVIRONMENTS = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", PARAMETER: "torch"}
 """Backend or parameter → the environment of its stand-in, in addition to those of every container."""
@@ -75,24 +106,30 @@ def answer_in_container(
     settings = ContainerSettings(environment=environment, multi_model=False, model_data=data)
     body = encode(request, payload_format="binary")
     report(f"proof of {model}: starting the local Triton")
+
+    def shown(text: str) -> str:
+        for folder in (SINGLE_MODEL_REPOSITORY, f"{data.resolve()}/"):  # the second without a namespace
+            text = text.replace(folder, f"{repository.resolve()}/")
+        return text
+
+    killed = killed_for_memory()
     with TritonContainer.start(settings, folder=work / "container") as container:
         try:
-            container.wait_ready(START_SECONDS)
+            _await_ready(container)
             report(f"proof of {model}: asking it")
-            outputs = _ask(container, body, model)
-        except WorkFailedError as error:
-            text = str(error)
-            for folder in (SINGLE_MODEL_REPOSITORY, f"{data.resolve()}/"):  # the second without a namespace
-                text = text.replace(folder, f"{repository.resolve()}/")
-            text = _FRAME.sub(r"\1:\2: ", text)
-            reason = _NOT_LOADED.search(text)
-            failure = f"proof of {model} failed: Triton does not load {reason[1]}: {reason[2]}" if reason else text
-            if stood_in_for and (lacking := _NO_MODULE.search(text)):
+            outputs = _ask(container, body)
+        except _ModelFailedError as error:
+            reason = _reason(error, container, shown=shown, killed=killed)
+            if stood_in_for and (lacking := _NO_MODULE.search(reason)):
                 raise LackingModuleError(f"{stood_in_for[0].partition(': ')[2]}, which has no {lacking[1]}") from error
-            raise WorkFailedError(failure) from error
+            raise WorkFailedError(f"proof of {model} failed: {reason}") from error
         version = container.server_version or "unknown"
         peak = _peak_of_tree(container.pid)
         lines = container.log_path.read_text(errors="replace").splitlines()
+    for failure in logged_failures(container.log_end()):
+        if failure.where == "in finalize":  # with a response all the same; on an endpoint it keeps what it holds
+            text = shown(indent(failure.text(shown=shown, quoted=True), "  "))
+            raise WorkFailedError(f"proof of {model} failed: it responded, and failed when it was unloaded:\n{text}")
     stood_in = sorted({line.partition(_STAND_IN)[2].strip() for line in lines if _STAND_IN in line})
     said = [line.partition(" (model ")[0] for line in stood_in]  # without the model that a line names at its end
     unsaid = [change for change in changes if not any(line in change for line in said)]
@@ -129,21 +166,91 @@ def _require(needs: Collection[str]) -> None:
     refuse(problems)
 
 
-def _ask(container: TritonContainer, body: Body, model: str) -> dict[str, np.ndarray[Any, Any]]:
+class _ModelFailedError(Exception):
+    """There is no response."""
+
+    def __init__(self, what: str, message: str = "", *, failure: ProgramFailure | None = None) -> None:
+        """``what`` happened; ``message``: of Triton; ``failure``: of the program, where no message states it."""
+        super().__init__(what)
+        self.what, self.message, self.failure = what, message, failure or program_failure(message)
+
+
+def _await_ready(container: TritonContainer) -> None:
+    """Wait until the models are loaded. A process that ended while its model is loaded, Triton waits for in vain."""
+    deadline, ended = time.monotonic() + START_SECONDS, frozenset[int]()
+    while True:
+        try:
+            container.wait_ready(_LOOK_SECONDS)
+        except ContainerFailedError as error:
+            if container.exited.done():
+                found = container.not_loaded()
+                what = f"Triton does not load {found[0]}" if found else str(error)
+                raise _ModelFailedError(what, found[1] if found else "") from error
+            before, ended = ended, ended_processes(container.pid)
+            if before & ended:
+                failure = ProgramFailure(error="the process of a Python model ended without an exception", ended=True)
+                raise _ModelFailedError("no model was loaded", failure=failure) from error
+            if time.monotonic() > deadline:
+                what = f"no model was loaded within {START_SECONDS:g} s"
+                raise _ModelFailedError(what, failure=_standing(container)) from error
+        else:
+            return
+
+
+def _ask(container: TritonContainer, body: Body) -> dict[str, np.ndarray[Any, Any]]:
     connection = http.client.HTTPConnection("container")
     connection.sock = container.connect()
     connection.sock.settimeout(ANSWER_SECONDS)
     try:
         connection.request("POST", "/invocations", body.content, {"Content-Type": body.content_type})
+        _await_response(container, connection.sock)
         response = connection.getresponse()
         content = response.read()
     except (OSError, http.client.HTTPException) as error:
-        raise WorkFailedError(f"proof of {model}: no response ({error!r})\n{container.log_tail()}") from error
+        raise _ModelFailedError(f"no response ({error!r})\n{container.log_tail()}") from error
     finally:
         connection.close()
     if response.status != http.client.OK:
-        text = content.decode(errors="replace")
-        with contextlib.suppress(ValueError, TypeError, KeyError):
-            text = json.loads(text)["error"].strip()
-        raise WorkFailedError(f"proof of {model} failed: Triton responded {response.status}: {text}")
+        message = server_message(content.decode(errors="replace"))
+        raise _ModelFailedError(f"Triton responded {response.status}", message)
     return decode(content, response.getheader("Content-Type") or "").outputs
+
+
+def _await_response(container: TritonContainer, connection: socket.socket) -> None:
+    """Wait for the first byte of a response, for :data:`ANSWER_SECONDS`, or until a model only waits itself."""
+    began = looked = time.monotonic()
+    computed = computed_seconds(container.pid)
+    while not select.select([connection], [], [], _LOOK_SECONDS)[0]:
+        now, total = time.monotonic(), computed_seconds(container.pid)
+        if now - began > ANSWER_SECONDS:
+            raise _ModelFailedError(f"no response within {ANSWER_SECONDS:g} s", failure=_standing(container))
+        if total - computed > _IDLE_SHARE * (now - looked):
+            looked, computed = now, total
+        elif now - looked > IDLE_SECONDS:
+            what = f"no response, and nothing was computed for {IDLE_SECONDS:g} s"
+            raise _ModelFailedError(what, failure=_standing(container))
+
+
+def _standing(container: TritonContainer) -> ProgramFailure:
+    """The calls that a program is in, which Triton waits for."""
+    written = container.log_path.stat().st_size
+    calls = dumped_calls(container.log_end(since=written)) if write_calls(container.pid) else ()
+    return ProgramFailure(error="(it is there still)" if calls else NOT_RUN, calls=calls)
+
+
+def _reason(error: _ModelFailedError, container: TritonContainer, *, shown: Shown, killed: int) -> str:
+    """What happened, with the traceback of a Python model's program, whose files' paths are as ``shown`` has them.
+
+    ``killed``: processes that Linux had killed for lack of memory before.
+    """
+    failure = error.failure
+    if failure is None:
+        return shown(f"{error.what}: {error.message}" if error.message else error.what)
+    if failure.ended and (crash := fatal_error(container.log_end())) is not None:
+        failure = crash
+    elif failure.ended:
+        for_memory = killed_for_memory() > killed
+        why = "Linux killed a process for lack of memory meanwhile" if for_memory else ENDED
+        failure = replace(failure, error=f"{failure.error}\n{why}")
+    where = f", {failure.where}" if failure.where else ""
+    return shown(f"{error.what}{where}:\n{indent(failure.text(shown=shown, quoted=True), '  ')}")

@@ -232,6 +232,17 @@ class TritonFiles:
         return {key.strip(): value.strip() for key, _, value in pairs}
 
 
+_DUMPS = """
+# Added by tritonstack. Every process of a Python model imports this file before the model's program.
+import faulthandler
+import signal
+
+faulthandler.enable(file=2)
+faulthandler.register(signal.SIGUSR1, file=2)
+"""
+"""Code of each model's process: a crash in compiled code, and SIGUSR1, write its calls into the server's log."""
+
+
 def prepare_backends(folder: Path, files: TritonFiles) -> None:
     """Make ``folder`` the server's backend directory: NVIDIA's Python backend and this project's CPU stand-ins.
 
@@ -241,6 +252,10 @@ def prepare_backends(folder: Path, files: TritonFiles) -> None:
     native = files.triton / "pytriton" / "tritonserver" / "backends" / "python"
     shutil.copytree(native, folder / "python", copy_function=link_or_copy)
     link_or_copy(files.stub, folder / "python" / files.stub.name)
+    utilities = folder / "python" / "triton_python_backend_utils.py"
+    text = utilities.read_text(encoding="utf-8")
+    utilities.unlink()  # a link to the wheel's, which stays
+    utilities.write_text(f"{text}\n{_DUMPS}", encoding="utf-8")
     for name in (*STAND_INS, "common"):
         shutil.copytree(BACKENDS / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copyfile(marked_plan.__file__, folder / "common" / "tritonstack_marked_plan.py")

@@ -289,7 +289,7 @@ class RunningFleet:
             if container.exited.done():
                 raise DeploymentError(
                     f"The container ended with exit code {container.exited.result()} before it responded to /ping. "
-                    f"The last lines of its log:\n{container.log_tail(20)}"
+                    f"{container.reason()}"
                 )
             try:
                 status = await client.ping()
@@ -301,7 +301,7 @@ class RunningFleet:
             await asyncio.sleep(PING_EVERY_SECONDS)
         raise DeploymentError(
             f"The container did not pass the ping health check within {self.config.startup_seconds:.0f} s ({found}). "
-            f"The last lines of its log:\n{container.log_tail(20)}"
+            f"{container.reason()}"
         )
 
     async def _supervise(self, container: TritonContainer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tarfile
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import cases
 from tests.models.folders import CONFIG, MODEL, write
 from tritonstack.archives.execution_environment import activate_script
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local_aws import LackingModuleError
-from tritonstack_local.container import TritonFiles
+from tritonstack_local.container import TritonFiles, proof
 from tritonstack_local.container.proof import answer_in_container
 from tritonstack_local.container.repository import PARAMETER
 
@@ -74,6 +76,43 @@ def test_triton_serves_the_sample_and_changes_made_for_it_are_reported(tmp_path:
 def test_a_model_that_does_not_load_is_refused_in_the_server_s_words(tmp_path: Path) -> None:
     made = repository(tmp_path, "raise ValueError('no weights')\n")
     with pytest.raises(WorkFailedError, match="no weights"):
+        prove(tmp_path, made, x=X)
+
+
+FAILING = """\
+import ctypes, os, signal, time
+import triton_python_backend_utils as pb_utils
+{top}
+class TritonPythonModel:
+    {method}
+    def initialize(self, args):
+        {initialize}
+    def execute(self, requests):
+        {execute}
+"""
+HELPER = "def weigh(n):\n    return 1 / n\n"
+
+
+@installed
+@cases("parts, text")
+def test_a_program_that_fails_shows_its_own_traceback_or_what_is_known_of_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: dict[str, str], text: str
+) -> None:
+    monkeypatch.setattr(proof, "IDLE_SECONDS", 2.0)
+    monkeypatch.setattr(proof, "_LOOK_SECONDS", 1.0)
+    program = FAILING.format(**dict.fromkeys(("top", "method", "initialize", "execute"), "pass") | parts)
+    made = repository(tmp_path, program)
+    write(made, {"double/1/helper.py": HELPER, "double/1/broken.py": "x = (1,\n"})
+    with pytest.raises(WorkFailedError) as caught:
+        prove(tmp_path, made, x=X)
+    said = re.sub(r"python3\.\d+/ctypes/__init__.py\", line \d+", "ctypes", str(caught.value).replace(f"{made}/", ""))
+    assert said == f"proof of double failed: {text}".rstrip("\n")
+
+
+@installed
+def test_a_program_that_fails_at_its_end_is_refused_with_its_traceback(tmp_path: Path) -> None:
+    made = repository(tmp_path, f"{MODEL}    def finalize(self):\n        self.absent.close()\n")
+    with pytest.raises(WorkFailedError, match=r"(?s)unloaded:.*model.py\", line 8, in finalize\n +self.absent.close()"):
         prove(tmp_path, made, x=X)
 
 

@@ -1,0 +1,194 @@
+"""Failures of a Python model's program, as Triton's messages and its log state them, in the form of Python's own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import indent
+
+from tritonstack.client.errors import ModelFailedError
+from tritonstack.errors import InputError
+from tritonstack.untrusted.folder_files import text_inside
+
+# Source: pybind11's error_string, which python_backend src/pb_stub.cc puts into its messages: the exception, a blank
+# line, "At:" and the calls, the innermost first. faulthandler (Python's documentation) lists them in the same order.
+_CALLS = re.compile(r"\n\nAt:\n(?P<calls>(?:  \S.*(?:\n|$))+)")
+_CALL = re.compile(r"^  (?P<file>.+)\((?P<line>\d+)\): (?P<function>.+)$", re.MULTILINE)
+_DUMPED = re.compile(r"^  File \"(?P<file>.+)\", line (?P<line>\d+) in (?P<function>.+)$", re.MULTILINE)
+_FATAL = re.compile(r"^Fatal Python error: (?P<error>.+)$", re.MULTILINE)
+_LOGGED = re.compile(r"pb_stub\.cc:\d+\] (\"(?:[^\"\\]|\\.)*\")")
+"""A message of a Python model's process in a server's log."""
+_THREAD = re.compile(
+    r"^(?:Current thread|Thread) 0x\w+ .*\(most recent call first\):\n(?P<calls>(?:  .+\n)*)", re.MULTILINE
+)
+_HEADS = (
+    r"version \d+ is at \w+ state: [A-Z][a-z]+(?: [a-z]+)*: ",
+    r"Failed to process the request\(s\) for model '[^']*', message: ",
+)
+"""What Triton says before the message of a program: at a load, and at a request."""
+_HEAD = re.compile(f"^.*(?:{'|'.join(_HEADS)})", re.DOTALL)
+_ENDED = re.compile(r"Stub process '[^']*' is not healthy")
+_FOREIGN = re.compile(r"^<|/(?:site|dist)-packages/|/lib/python3\.\d+/|/triton_python_backend_utils\.py$")
+"""Files that are no model's: of packages, of Python, of Triton's backend."""
+_SHORTER = re.compile(r"^.*/((?:site|dist)-packages/|python3\.\d+/)")
+_IN_CONTAINER = re.compile(r"^(?:/opt/ml/model|.*/models/[0-9a-f]{32}/model)/(.+)$")
+_IN_FILE = re.compile(r"\((\w+\.py), line (\d+)\)\s*$")
+
+_WHERE = {
+    "<module>": "while its program was imported",
+    "auto_complete_config": "in auto_complete_config",
+    "initialize": "in initialize",
+    "execute": "in execute",
+    "finalize": "in finalize",
+}
+
+Shown = Callable[[str], str]
+"""A file of the model as a message names it → as the user does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One line of a traceback."""
+
+    file: str  # as the server names it
+    line: int
+    function: str
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the file is the model's."""
+        return _FOREIGN.search(self.file) is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramFailure:
+    """An exception that a Python model's program raised, or the end of its process."""
+
+    error: str  # ``ZeroDivisionError: division by zero``; of several lines where the message has them
+    calls: tuple[Call, ...] = ()  # the innermost last, as in Python's own tracebacks
+    ended: bool = False  # whether its process ended, in place of an exception
+
+    @property
+    def where(self) -> str:
+        """Where in the program it happened; empty where that is not known."""
+        return next((_WHERE[call.function] for call in self.calls if call.is_own and call.function in _WHERE), "")
+
+    def text(self, *, shown: Shown, quoted: bool) -> str:
+        """Its traceback: the model's own calls, and the innermost one whoever's it is.
+
+        ``quoted``: whether each call of the model is followed by its line of the file that ``shown`` names, which then
+        has to be the file that ran.
+        """
+        lines = [] if not self.calls else ["Traceback (most recent call last):"]
+        for index, call in enumerate(self.calls):
+            if not call.is_own and (index < len(self.calls) - 1 or call.file.startswith("<")):
+                continue
+            file = shown(call.file) if call.is_own else _SHORTER.sub(r"\1", call.file)
+            lines.append(f'  File "{file}", line {call.line}, in {call.function}')
+            if call.is_own and quoted:
+                lines += _source(Path(file), call.line)
+        own = [call for call in self.calls if call.is_own]
+        if quoted and own and (beside := _IN_FILE.search(self.error)):  # a syntax error of a file that was imported
+            file = str(Path(shown(own[-1].file)).with_name(beside[1]))
+            if source := list(_source(Path(file), int(beside[2]))):
+                lines += [f'  File "{file}", line {beside[2]}', *source]
+        return "\n".join([*lines, self.error])
+
+
+def program_failure(text: str) -> ProgramFailure | None:
+    """What a message of Triton says of a Python model's program; None where it is of something else.
+
+    A body of SageMaker's front end (``{"error": "…"}``) is taken apart.
+    """
+    text = server_message(text)
+    if calls := _CALLS.search(text):
+        error = _HEAD.sub("", text[: calls.start()])
+        return ProgramFailure(error=error, calls=_calls(_CALL, calls["calls"]))
+    if ended := _ENDED.search(text):
+        return ProgramFailure(error=f"{ended[0]}: it ended without an exception", ended=True)
+    if (head := _HEAD.search(text)) and re.match(r"[\w.]*(?:Error|Exception|Exit)\b", text[head.end() :]):
+        return ProgramFailure(error=text[head.end() :].rstrip("; \n"))  # a syntax error: the file was not run
+    return None
+
+
+def server_message(text: str) -> str:
+    """The message of a response's body, which is JSON from SageMaker's front end."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text.strip()
+    return str(found["error"]).strip() if isinstance(found, dict) and "error" in found else text.strip()
+
+
+def fatal_error(log: str) -> ProgramFailure | None:
+    """The last fatal error that Python's faulthandler wrote into a server's log: a crash in compiled code."""
+    found = list(_FATAL.finditer(log))
+    if not found:
+        return None
+    threads = list(_THREAD.finditer(log, found[-1].end()))
+    current = next((each for each in threads if each[0].startswith("Current")), None)
+    calls = _calls(_DUMPED, current["calls"]) if current else ()
+    return ProgramFailure(error=f"Fatal Python error: {found[-1]['error']}", calls=calls, ended=True)
+
+
+def logged_failures(log: str) -> tuple[ProgramFailure, ...]:
+    """What processes of Python models wrote into a server's log: of ``finalize`` there is no other message."""
+    failures = (program_failure(str(json.loads(text))) for text in _LOGGED.findall(log))
+    return tuple(failure for failure in failures if failure is not None)
+
+
+def dumped_calls(log: str) -> tuple[Call, ...]:
+    """The calls of the first thread in a dump of faulthandler that Triton called; none where the program is not run."""
+    threads = [_calls(_DUMPED, found["calls"]) for found in _THREAD.finditer(log)]
+    return next((calls for calls in threads if any(call.is_own and call.function in _WHERE for call in calls)), ())
+
+
+def _calls(pattern: re.Pattern[str], text: str) -> tuple[Call, ...]:
+    found = [
+        Call(file=each["file"], line=int(each["line"]), function=each["function"]) for each in pattern.finditer(text)
+    ]
+    return tuple(reversed(found))
+
+
+def _source(file: Path, number: int) -> Iterator[str]:
+    """A line of a model's file as a traceback has it; nothing where it cannot be read."""
+    try:
+        lines = text_inside(file, file.parent).splitlines()
+    except (OSError, InputError):
+        return
+    if 0 < number <= len(lines) and lines[number - 1].strip():
+        yield f"    {lines[number - 1].strip()}"
+
+
+def file_in_archive(path: str) -> str:
+    """A file's path in its archive, the model's directory first, of its path in a container."""
+    found = _IN_CONTAINER.match(path)
+    return found[1] if found else path
+
+
+def response_failure(error: ModelFailedError, *, model: str, repositories: Path, quoted: bool) -> str:
+    """The message of a request that a model's container refused: of a Python program its traceback, with its files
+    below ``repositories`` where they are there.
+
+    ``quoted``: whether those files are the ones that run. ``model``: whose folder is looked at first.
+    """
+
+    def shown(path: str) -> str:
+        name = file_in_archive(path)
+        found = [repositories / model / name] if (repositories / model / name).is_file() else []
+        found = found or [folder / name for folder in repositories.glob("*") if (folder / name).is_file()]
+        if len(found) != 1:
+            return name
+        return str(found[0].relative_to(Path.cwd()) if found[0].is_relative_to(Path.cwd()) else found[0])
+
+    failure = program_failure(error.container_message)
+    if failure is None:
+        return str(error)
+    where = f", {failure.where}" if failure.where else ""
+    text = indent(failure.text(shown=shown, quoted=quoted), "  ")
+    lines = [f"{error.place}: the container responded {error.status}{where}:", text]
+    lines += [f"  its log: {error.log_stream_arn}"] if error.log_stream_arn else []
+    return "\n".join(lines)
