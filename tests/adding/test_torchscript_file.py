@@ -9,10 +9,11 @@ import pytest
 
 from tests.models.folders import places_in
 from tritonstack.adding.additions import Addition, AddOptions, parse_tensors
-from tritonstack.adding.model_file import forward_arguments, torchscript_addition
 from tritonstack.adding.new_folder import write_folder
+from tritonstack.adding.torchscript_model import torchscript_addition
 from tritonstack.archives.build import build_models
 from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.model_files.torchscript_file import TorchScriptError, forward_arguments, traced_inputs
 from tritonstack.models.model_config import read_config
 
 FIXTURES = Path(__file__).with_name("fixtures")
@@ -27,11 +28,12 @@ def added(root: Path, inputs: tuple[str, ...], outputs: tuple[str, ...] = (), pa
 
 def test_what_the_file_does_not_state_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tritonstack.paths.REPOSITORY", tmp_path)
+    scripted = without_trace(tmp_path / "pair.pt")
     with pytest.raises(InputError) as caught:
-        added(tmp_path, ("idz:INT64:N,8",))
+        added(tmp_path, ("idz:INT64:N,8",), path=scripted)
     assert [problem.field for problem in caught.value.problems] == ["--input", "ids, mask", "--output"]
-    assert "pair.pt --input ids:TYPE:SHAPE --input mask:TYPE:SHAPE" in str(caught.value)
-    assert "forward(ids: Tensor, mask: Tensor)" in str(caught.value)
+    assert "pair.pt --input idz:INT64:N,8 --input ids:TYPE:SHAPE --input mask:TYPE:SHAPE" in str(caught.value)
+    assert "forward(ids: Tensor, mask: Tensor), and no trace in the file" in str(caught.value)
     addition = added(tmp_path, INPUTS, ("OUTPUT__0:FP32:N,2",))
     config = read_config(addition.addressed.config)
     assert (config.max_batch_size, config.backend) == (8, "pytorch")
@@ -42,12 +44,33 @@ def test_what_the_file_does_not_state_is_said_at_once(tmp_path: Path, monkeypatc
     ]
 
 
+def without_trace(path: Path) -> Path:
+    """The fixture as a scripted module is stored."""
+    with zipfile.ZipFile(PAIR) as whole, zipfile.ZipFile(path, "w") as archive:
+        for name in whole.namelist():
+            if "traced_inputs" not in name:
+                archive.writestr(name, whole.read(name))
+    return path
+
+
+def test_a_traced_file_states_the_types_and_shapes_of_its_inputs(tmp_path: Path) -> None:
+    arguments = forward_arguments(PAIR)
+    traced = traced_inputs(PAIR, arguments)
+    assert [(each.name, each.datatype, each.shape) for each in traced] == [
+        ("ids", "INT64", (2, 8)),
+        ("mask", "INT64", (2, 8)),
+    ]
+    assert traced_inputs(PAIR, arguments[:1]) == ()
+    assert traced_inputs(without_trace(tmp_path / "pair.pt"), arguments) == ()
+    assert traced_inputs(FIXTURES / "weights.pt", arguments) == ()
+
+
 def test_weights_alone_are_no_model(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"(?s)without TorchScript's code.*torch\.jit\.trace"):
+    with pytest.raises(TorchScriptError, match="without TorchScript's code"):
         forward_arguments(FIXTURES / "weights.pt")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("a.txt", "")
-    with pytest.raises(InputError, match="no TorchScript"):
+    with pytest.raises(TorchScriptError, match="without TorchScript's code"):
         forward_arguments(tmp_path / "other.zip")
 
 
@@ -67,3 +90,15 @@ def test_running_it_shows_the_outputs_and_the_batch_and_a_build_proves_it(tmp_pa
     assert built.manifest.figures["sample_difference"] < 1e-6
     with pytest.raises(WorkFailedError, match=r"(?s)does not run with seeded values.*types and shapes of --input"):
         added(tmp_path, ("ids:FP32:N,8", "mask:INT64:N,8"))
+
+
+@pytest.mark.long
+def test_a_traced_file_is_taken_without_options(tmp_path: Path) -> None:
+    addition = added(tmp_path, ())
+    config = read_config(addition.addressed.config)
+    assert config.max_batch_size == 8
+    assert [(each.name, each.data_type, each.dims) for each in config.inputs] == [
+        ("ids", "INT64", (8,)),
+        ("mask", "INT64", (8,)),
+    ]
+    assert any("--input ids:INT64:N,8 --input mask:INT64:N,8" in line for line in addition.unknown)

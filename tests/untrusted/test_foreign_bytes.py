@@ -20,13 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tritonstack.adapters import ImageAdapter
-from tritonstack.adding.model_file import forward_arguments
 from tritonstack.catalogue.model_formats import FormatError, beyond_torch, torchscript_version
 from tritonstack.client.images import check_image, pixels
 from tritonstack.client.inputs import LARGEST_ARRAYS, InputFile, read_inputs
 from tritonstack.config.yaml_loader import MOST_VALUES, YamlError, parse_yaml
 from tritonstack.errors import InputError
 from tritonstack.model_files.forest_file import ForestError, read_forest
+from tritonstack.model_files.torchscript_file import TorchScriptError, forward_arguments
 from tritonstack.models.comparison import flatten
 from tritonstack.models.model_config import read_config
 from tritonstack.models.pbtxt import PbtxtError, parse
@@ -90,7 +90,7 @@ DEEP = b"class Model:\n  def forward(self, x: " + b"-" * 20_000 + b"1): pass\n"
 )
 def test_the_code_of_a_torchscript_file_is_bounded_and_else_damaged(tmp_path: Path, code: bytes) -> None:
     path = torchscript(tmp_path / "model.pt", code=code)
-    with at_most(150), pytest.raises(InputError, match="no TorchScript"):
+    with at_most(150), pytest.raises(TorchScriptError, match="without TorchScript's code"):
         forward_arguments(path)
     with pytest.raises(FormatError):
         beyond_torch(path)

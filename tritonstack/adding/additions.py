@@ -179,6 +179,14 @@ def _tensor_of(match: re.Match[str]) -> GraphTensor:
     )
 
 
+def input_text(tensor: GraphTensor) -> str:
+    """A tensor as ``--input`` and ``--output`` take it."""
+    shape = tensor.shape or ()
+    symbols = tensor.symbols or ("",) * len(shape)
+    axes = (name or "-1" if axis is None else str(axis) for axis, name in zip(shape, symbols, strict=True))
+    return f"{tensor.name}:{tensor.datatype}:{','.join(axes)}"
+
+
 def why_no_batch(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor]) -> str:
     """Why the first axis cannot be the batch: it is fixed, or not the same for all inputs; empty where it can."""
     for tensor in (*inputs, *outputs):

@@ -1,21 +1,17 @@
-"""An ONNX or TorchScript file → a model folder: tensors from the file or from options, the batch axis tried."""
+"""An ONNX file → a model folder; the parts that folders of TorchScript files share: tensors, the batch axis tried."""
 
 from __future__ import annotations
 
-import ast
-import pickletools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from tritonstack.adding.additions import (
     SUPPORTED,
-    TENSOR_FORM,
     Addition,
     AddOptions,
     TritonModel,
     config_text,
-    runs_code,
     same_names,
     why_no_batch,
 )
@@ -23,17 +19,14 @@ from tritonstack.adding.seeded_request import LONGER
 from tritonstack.adding.trial import REPAIRED, Trial, try_model
 from tritonstack.archives.programs import Report, has_environment
 from tritonstack.archives.proof import PROOF_ENVIRONMENT
-from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.lint.completion import completed_tensor
 from tritonstack.lint.content import wrong_weights
-from tritonstack.model_files.file_formats import mismatch
 from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_data, read_graph
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.recipe import RecipeKind
 from tritonstack.paths import setup_command
 from tritonstack.untrusted.folder_files import unfit, unfit_problem
-from tritonstack.untrusted.foreign_text import LARGEST_PROGRAM, parse_program
-from tritonstack.untrusted.zip_reading import DAMAGED_ZIP, open_zip, read_member
 
 DEFAULT_BATCH = 8
 """max_batch_size where the model has a batch axis and nothing states how many rows fit the GPU's memory."""
@@ -192,125 +185,3 @@ def _corrected(tensor: GraphTensor, trial: Trial) -> GraphTensor:
     if tensor.shape is not None and tensor.name in trial.repaired:
         return replace(tensor, shape=(None, *tensor.shape[1:]), symbols=("",) * len(tensor.shape))
     return tensor
-
-
-ENVIRONMENT = "torch"
-_PICKLE_BYTES = 64 << 20
-"""Of the record data.pkl, which has the module's structure: its weights are records of their own."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Argument:
-    name: str
-    type: str  # as the code states it: ``Tensor``, ``Optional[Tensor]``, ``int``
-    optional: bool  # whether it has a default
-
-
-def torchscript_addition(
-    path: Path,
-    name: str,
-    options: AddOptions,
-    *,
-    work: Path,
-    report: Report,
-    announce: Report = lambda _text: None,
-) -> Addition:
-    """The folder of a TorchScript model. ``announce``: called before its code is run.
-
-    Raises :class:`InputError` with everything that neither the file nor the options state.
-    """
-    if wrong := mismatch(path, "torchscript"):
-        raise InputError(
-            [Problem(file=str(path), found=f"no TorchScript: {wrong.found}", allowed=SUPPORTED, advice=wrong.advice)]
-        )
-    arguments = forward_arguments(path)
-    problems = list(_problems(path, arguments, options))
-    refuse(problems)
-    order = [each.name for each in arguments]
-    inputs = sorted(options.inputs, key=lambda tensor: order.index(tensor.name))
-    rows = all(tensor.shape and tensor.shape[0] is None for tensor in inputs)
-    outputs, unknown = options.outputs, []
-    if has_environment(ENVIRONMENT):
-        announce(runs_code([path.name]))
-    trial = try_model(path, inputs, rows=rows, environment=ENVIRONMENT, work=work, report=report)
-    if trial.failure:
-        advice = "Are the types and shapes of --input those that the model was traced with?"
-        raise WorkFailedError(f"{path.name} does not run with seeded values: {trial.failure}\n{advice}")
-    if not outputs:
-        outputs = _outputs(trial, rows=rows)
-        unknown = ["the outputs' names, types and shapes: tried with seeded values"]
-    files, tensors = {"1/model.pt": path}, {"inputs": options.inputs, "outputs": outputs}
-    return file_addition(path, name, "pytorch", trial=trial, files=files, unknown=unknown, **tensors)
-
-
-def forward_arguments(path: Path) -> tuple[Argument, ...]:
-    """The arguments of the module's ``forward``, without ``self``. Nothing of the file is run.
-
-    The record ``data.pkl`` begins with the module's class, whose code is below ``code/`` in a part of Python. Raises
-    :class:`InputError` where the file is no TorchScript.
-    """
-    try:
-        with open_zip(path) as archive:
-            pickle = next(each for each in archive.namelist() if each.count("/") == 1 and each.endswith("/data.pkl"))
-            codes = pickletools.genops(read_member(archive, pickle, most=_PICKLE_BYTES))
-            module, _, cls = next(str(name) for code, name, _ in codes if code.name == "GLOBAL").rpartition(" ")
-            code = f"{pickle.split('/')[0]}/code/{module.replace('.', '/')}.py"
-            text = read_member(archive, code, most=LARGEST_PROGRAM)
-        classes = [node for node in parse_program(text).body if isinstance(node, ast.ClassDef) and node.name == cls]
-        methods = [node for node in classes[0].body if isinstance(node, ast.FunctionDef) and node.name == "forward"]
-        found = methods[0].args
-        given = [*found.posonlyargs, *found.args][1:]
-        types = [ast.unparse(each.annotation) if each.annotation else "Tensor" for each in given]
-    except (*DAMAGED_ZIP, SyntaxError, StopIteration) as error:
-        advice = "torch.jit.trace(model, example).save('model.pt'): weights alone (torch.save) cannot be served"
-        what = f"no TorchScript: a file without TorchScript's code ({type(error).__name__}: {error})"
-        raise InputError([Problem(file=str(path), found=what, allowed=SUPPORTED, advice=advice)]) from error
-    without_default = len(given) - len(found.defaults)
-    return tuple(
-        Argument(name=each.arg, type=kind, optional=index >= without_default)
-        for index, (each, kind) in enumerate(zip(given, types, strict=True))
-    )
-
-
-def _problems(path: Path, arguments: Sequence[Argument], options: AddOptions) -> Iterator[Problem]:
-    """Arguments that Triton cannot feed, and inputs that the options lack or have in excess, all at once."""
-    signature = f"forward({', '.join(f'{each.name}: {each.type}' for each in arguments)})"
-    for each in arguments:
-        if "Tensor" not in each.type and not each.optional:
-            allowed = "arguments that are tensors: Triton's pytorch backend feeds no others"
-            yield Problem(file=str(path), field=each.name, found=f"{each.name}: {each.type}", allowed=allowed)
-    needed = [each.name for each in arguments if "Tensor" in each.type and not each.optional]
-    names = [tensor.name for tensor in options.inputs]
-    for name in names:
-        if name not in [each.name for each in arguments]:
-            yield Problem(field="--input", found=name, allowed=f"arguments of {signature}")
-    if missing := [name for name in needed if name not in names]:
-        yield Problem(
-            file=str(path),
-            field=", ".join(missing),
-            found=f"{signature}: a TorchScript file states neither types nor shapes of its tensors",
-            allowed=f"--input for each: {TENSOR_FORM}",
-            advice=f"tritonstack add {path} {' '.join(f'--input {name}:TYPE:SHAPE' for name in missing)}",
-        )
-    if not options.outputs and not has_environment(ENVIRONMENT):
-        yield Problem(
-            field="--output",
-            found=f"none, and no environment {ENVIRONMENT} to try the model in",
-            allowed=f"--output for each: {TENSOR_FORM}",
-            advice=f"or {setup_command(ENVIRONMENT)}, which a proof on this machine needs too",
-        )
-
-
-def _outputs(trial: Trial, *, rows: bool) -> tuple[GraphTensor, ...]:
-    """Output tensors: an axis is free where its length follows the request."""
-    found = []
-    others = [answer for answer in trial.answers[1:] if answer is not None]
-    for index, tensor in enumerate(trial.outputs):
-        same = [each[index]["shape"] for each in others if len(each) > index]
-        shape = tuple(
-            length if all(len(each) > axis and each[axis] == length for each in same) else None
-            for axis, length in enumerate(tensor["shape"])
-        )
-        symbols = tuple("N" if rows and axis == 0 and length is None else "" for axis, length in enumerate(shape))
-        found.append(GraphTensor(name=tensor["name"], datatype=tensor["datatype"], shape=shape, symbols=symbols))
-    return tuple(found)

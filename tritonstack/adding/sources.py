@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tritonstack.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, folder_name
 from tritonstack.adding.forest import forest_addition
-from tritonstack.adding.model_file import onnx_addition, torchscript_addition
+from tritonstack.adding.model_file import onnx_addition
 from tritonstack.adding.repository import repository_additions
+from tritonstack.adding.torchscript_model import torchscript_addition
 from tritonstack.archives.programs import Report
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tritonstack.model_files.forest_file import ForestError, ForestFormat, forest_format, read_forest
-from tritonstack.model_files.onnx_graph import OnnxError, outermost_fields
+from tritonstack.model_files.protobuf_fields import ProtobufError, outermost_fields
 from tritonstack.untrusted.foreign_text import parse_json
 from tritonstack.untrusted.tar_reading import BLOCK, DAMAGED, TarFormatError, open_gzip, tar_members
 from tritonstack.untrusted.zip_reading import DAMAGED_ZIP, open_zip
@@ -227,7 +227,7 @@ def _protobuf(path: Path, *, has: int, most: int) -> str:
     """What is wrong with a protobuf message: cut off, or with other fields than ``has`` and numbers up to ``most``."""
     try:
         numbers = outermost_fields(path)
-    except OnnxError as error:
+    except ProtobufError as error:
         other = described(_head(path))
         return f"cut off ({error})" if other.startswith("a file that begins") and "cut off" in str(error) else other
     return "" if has in numbers and max(numbers) <= most else described(_head(path))

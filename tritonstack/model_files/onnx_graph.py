@@ -1,7 +1,6 @@
-"""Inputs, outputs and operators of an ONNX file, without weights: protobuf's wire format, skipped where it can be.
+"""Inputs, outputs and operators of an ONNX file, without weights: fields are passed over where they can be.
 
-Source of the field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto; of the wire format:
-https://protobuf.dev/programming-guides/encoding/.
+Source of the field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
 """
 
 from __future__ import annotations
@@ -14,13 +13,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
-_VARINT_BYTES = 10
+from tritonstack.model_files.protobuf_fields import (
+    Field,
+    ProtobufError,
+    field_text,
+    message_fields,
+    only_field,
+    text_field,
+)
+
 _NEGATIVE = 1 << 63
 """From here on a number of the wire format is a negative one of 64 bits."""
-
-_TEXT_BYTES = 1 << 16
-"""No name of a tensor is longer; a file with a longer one is damaged."""
 
 _MODEL_IR, _MODEL_OPSETS, _MODEL_GRAPH = 1, 8, 7
 _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 1, 5, 11, 12, 15
@@ -45,8 +48,8 @@ DATATYPES: Mapping[int, str] = {
 """ONNX's number of an element type → KServe's name; complex and 8-bit floating-point types have none."""
 
 
-class OnnxError(ValueError):
-    """The file is no ONNX model, or is damaged."""
+OnnxError = ProtobufError
+"""The file is no ONNX model, or is damaged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,24 +79,13 @@ class OnnxGraph:
     overridable: tuple[GraphTensor, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Field:
-    """A field of a message: its number, and its value or the place of its content."""
-
-    number: int
-    value: int
-    start: int
-    end: int
-    is_message: bool
-
-
 def read_graph(path: Path) -> OnnxGraph:
     """The graph of an ONNX file; reads kilobytes, however large the weights are. Raises :class:`OnnxError`."""
     with path.open("rb") as stream:
         end = os.fstat(stream.fileno()).st_size
         graphs = []
         opset = ir_version = 0
-        for field in _fields(stream, 0, end):
+        for field in message_fields(stream, 0, end):
             if field.number == _MODEL_GRAPH and field.is_message:
                 graphs.append(field)
             elif field.number == _MODEL_OPSETS and field.is_message:
@@ -121,31 +113,22 @@ def external_data(path: Path) -> Mapping[str, int]:
     """
     with path.open("rb") as stream:
         found: dict[str, int] = {}
-        for part in _fields(stream, 0, os.fstat(stream.fileno()).st_size):
+        for part in message_fields(stream, 0, os.fstat(stream.fileno()).st_size):
             places: Iterable[tuple[str, int]] = ()
             if part.is_message and part.number == _MODEL_GRAPH:
                 places = _external_of_graph(stream, part, 0)
             elif part.is_message and part.number == _MODEL_FUNCTIONS:
-                nodes = (each for each in _fields(stream, part.start, part.end) if each.number == _FUNCTION_NODE)
+                nodes = (each for each in message_fields(stream, part.start, part.end) if each.number == _FUNCTION_NODE)
                 places = (place for node in nodes for place in _external_of_node(stream, node, 0))
             for name, end in places:
                 found[name] = max(found.get(name, 0), end)
         return found
 
 
-def outermost_fields(path: Path) -> frozenset[int]:
-    """The numbers of the fields of a protobuf message in a file, whose contents are not read.
-
-    Raises :class:`OnnxError` where it is none, or is cut off.
-    """
-    with path.open("rb") as stream:
-        return frozenset(field.number for field in _fields(stream, 0, os.fstat(stream.fileno()).st_size))
-
-
-def _external_of_graph(stream: BinaryIO, graph: _Field, depth: int) -> Iterator[tuple[str, int]]:
+def _external_of_graph(stream: BinaryIO, graph: Field, depth: int) -> Iterator[tuple[str, int]]:
     if depth > _MOST_GRAPHS:
         raise OnnxError(f"graphs nested more than {_MOST_GRAPHS} deep")
-    for field in _fields(stream, graph.start, graph.end):
+    for field in message_fields(stream, graph.start, graph.end):
         if not field.is_message:
             continue
         if field.number == _GRAPH_INITIALIZER:
@@ -156,19 +139,19 @@ def _external_of_graph(stream: BinaryIO, graph: _Field, depth: int) -> Iterator[
             yield from _external_of_node(stream, field, depth)
 
 
-def _external_of_sparse(stream: BinaryIO, sparse: _Field) -> Iterator[tuple[str, int]]:
-    for field in _fields(stream, sparse.start, sparse.end):
+def _external_of_sparse(stream: BinaryIO, sparse: Field) -> Iterator[tuple[str, int]]:
+    for field in message_fields(stream, sparse.start, sparse.end):
         if field.is_message and field.number in _SPARSE_TENSORS:
             yield from _locations(stream, field)
 
 
-def _external_of_node(stream: BinaryIO, node: _Field, depth: int) -> Iterator[tuple[str, int]]:
+def _external_of_node(stream: BinaryIO, node: Field, depth: int) -> Iterator[tuple[str, int]]:
     if not node.is_message:
         return
-    for attribute in _fields(stream, node.start, node.end):
+    for attribute in message_fields(stream, node.start, node.end):
         if attribute.number != _NODE_ATTRIBUTE or not attribute.is_message:
             continue
-        for field in _fields(stream, attribute.start, attribute.end):
+        for field in message_fields(stream, attribute.start, attribute.end):
             if not field.is_message:
                 continue
             if field.number in _ATTRIBUTE_TENSORS:
@@ -182,7 +165,7 @@ def _external_of_node(stream: BinaryIO, node: _Field, depth: int) -> Iterator[tu
 def operators(path: Path) -> frozenset[str]:
     """The types of a graph's nodes (``MatMul``), but for those within control flow. Raises :class:`OnnxError`."""
     with path.open("rb") as stream:
-        return frozenset(_name(stream, node, _NODE_OPERATOR) for node in _of_graphs(stream, _GRAPH_NODE))
+        return frozenset(text_field(stream, node, _NODE_OPERATOR) for node in _of_graphs(stream, _GRAPH_NODE))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,38 +183,38 @@ def graph_nodes(path: Path, *, attributes_of: Collection[str] = ()) -> Iterator[
     ``attributes_of``: operators whose attributes are read.
     """
     with path.open("rb") as stream:
-        for graph in _fields(stream, 0, os.fstat(stream.fileno()).st_size):
+        for graph in message_fields(stream, 0, os.fstat(stream.fileno()).st_size):
             if graph.number == _MODEL_GRAPH and graph.is_message:
                 yield from _nodes(stream, graph, attributes_of, depth=0)
 
 
-def _nodes(stream: BinaryIO, graph: _Field, attributes_of: Collection[str], *, depth: int) -> Iterator[GraphNode]:
+def _nodes(stream: BinaryIO, graph: Field, attributes_of: Collection[str], *, depth: int) -> Iterator[GraphNode]:
     if depth > _MOST_GRAPHS:
         raise OnnxError(f"graphs nested more than {_MOST_GRAPHS} deep")
-    for node in _fields(stream, graph.start, graph.end):
+    for node in message_fields(stream, graph.start, graph.end):
         if node.number != _GRAPH_NODE or not node.is_message:
             continue
-        operator = _name(stream, node, _NODE_OPERATOR)
+        operator = text_field(stream, node, _NODE_OPERATOR)
         wanted = operator in attributes_of
-        parts = [*_fields(stream, node.start, node.end)] if wanted or operator in _CONTROL_FLOW else []
+        parts = [*message_fields(stream, node.start, node.end)] if wanted or operator in _CONTROL_FLOW else []
         attributes = [each for each in parts if each.number == _NODE_ATTRIBUTE and each.is_message]
-        read = {_name(stream, each, 1): _attribute(stream, each) for each in attributes} if wanted else {}
-        yield GraphNode(operator=operator, domain=_name(stream, node, _NODE_DOMAIN), attributes=read)
-        for field in (field for each in attributes for field in _fields(stream, each.start, each.end)):
+        read = {text_field(stream, each, 1): _attribute(stream, each) for each in attributes} if wanted else {}
+        yield GraphNode(operator=operator, domain=text_field(stream, node, _NODE_DOMAIN), attributes=read)
+        for field in (field for each in attributes for field in message_fields(stream, each.start, each.end)):
             if field.number in _ATTRIBUTE_GRAPHS and field.is_message:
                 yield from _nodes(stream, field, attributes_of, depth=depth + 1)
 
 
-def _attribute(stream: BinaryIO, attribute: _Field) -> str | int | tuple[str, ...]:
+def _attribute(stream: BinaryIO, attribute: Field) -> str | int | tuple[str, ...]:
     """The value of an AttributeProto: i = 3, s = 4, strings = 9; nothing of those is a list of no texts."""
     texts = []
-    for field in _fields(stream, attribute.start, attribute.end):
+    for field in message_fields(stream, attribute.start, attribute.end):
         if field.number == _ATTRIBUTE_NUMBER and not field.is_message:
             return field.value
         if field.number == _ATTRIBUTE_TEXT and field.is_message:
-            return _text(stream, field)
+            return field_text(stream, field)
         if field.number == _ATTRIBUTE_TEXTS and field.is_message:
-            texts.append(_text(stream, field))
+            texts.append(field_text(stream, field))
     return tuple(texts)
 
 
@@ -239,25 +222,25 @@ def function_names(path: Path) -> frozenset[tuple[str, str]]:
     """Domain and operator of each function that a file defines itself. Raises :class:`OnnxError`."""
     with path.open("rb") as stream:
         return frozenset(
-            (_name(stream, each, _FUNCTION_DOMAIN), _name(stream, each, _FUNCTION_NAME))
-            for each in _fields(stream, 0, os.fstat(stream.fileno()).st_size)
+            (text_field(stream, each, _FUNCTION_DOMAIN), text_field(stream, each, _FUNCTION_NAME))
+            for each in message_fields(stream, 0, os.fstat(stream.fileno()).st_size)
             if each.number == _MODEL_FUNCTIONS and each.is_message
         )
 
 
-def _of_graphs(stream: BinaryIO, number: int) -> Iterator[_Field]:
+def _of_graphs(stream: BinaryIO, number: int) -> Iterator[Field]:
     """The messages of this number of a file's graph."""
-    for graph in _fields(stream, 0, os.fstat(stream.fileno()).st_size):
+    for graph in message_fields(stream, 0, os.fstat(stream.fileno()).st_size):
         if graph.number == _MODEL_GRAPH and graph.is_message:
-            messages = (field for field in _fields(stream, graph.start, graph.end) if field.is_message)
+            messages = (field for field in message_fields(stream, graph.start, graph.end) if field.is_message)
             yield from (field for field in messages if field.number == number)
 
 
-def _locations(stream: BinaryIO, tensor: _Field) -> Iterator[tuple[str, int]]:
+def _locations(stream: BinaryIO, tensor: Field) -> Iterator[tuple[str, int]]:
     """``location`` among a TensorProto's external_data, entries of key = 1 and value = 2, and where its bytes end."""
     entries = {
-        _name(stream, field, 1): _name(stream, field, 2)
-        for field in _fields(stream, tensor.start, tensor.end)
+        text_field(stream, field, 1): text_field(stream, field, 2)
+        for field in message_fields(stream, tensor.start, tensor.end)
         if field.number == _TENSOR_EXTERNAL and field.is_message
     }
     if "location" in entries:
@@ -266,16 +249,16 @@ def _locations(stream: BinaryIO, tensor: _Field) -> Iterator[tuple[str, int]]:
         yield entries["location"], offset + length
 
 
-def _graph(stream: BinaryIO, graph: _Field, opset: int) -> OnnxGraph:
+def _graph(stream: BinaryIO, graph: Field, opset: int) -> OnnxGraph:
     inputs: list[GraphTensor] = []
     outputs: list[GraphTensor] = []
     given: set[str] = set()
-    for field in _fields(stream, graph.start, graph.end):
+    for field in message_fields(stream, graph.start, graph.end):
         if field.number == _GRAPH_INITIALIZER:
-            given.add(_name(stream, field, _TENSOR_NAME))
+            given.add(text_field(stream, field, _TENSOR_NAME))
         elif field.number == _GRAPH_SPARSE:
-            values = _only(stream, field, _SPARSE_VALUES)
-            given.add(_name(stream, values, _TENSOR_NAME) if values else "")
+            values = only_field(stream, field, _SPARSE_VALUES)
+            given.add(text_field(stream, values, _TENSOR_NAME) if values else "")
         elif field.number == _GRAPH_INPUT:
             inputs.append(_value(stream, field))
         elif field.number == _GRAPH_OUTPUT:
@@ -285,18 +268,20 @@ def _graph(stream: BinaryIO, graph: _Field, opset: int) -> OnnxGraph:
     return OnnxGraph(inputs=taken, outputs=tuple(outputs), opset=opset, overridable=overridable)
 
 
-def _value(stream: BinaryIO, value: _Field) -> GraphTensor:
+def _value(stream: BinaryIO, value: Field) -> GraphTensor:
     """A ValueInfoProto: name = 1, type = 2 { tensor_type = 1 { elem_type = 1, shape = 2 { dim = 1 } } }."""
-    name = _name(stream, value, 1)
-    kind = _only(stream, value, 2)
-    tensor = _only(stream, kind, 1) if kind else None
+    name = text_field(stream, value, 1)
+    kind = only_field(stream, value, 2)
+    tensor = only_field(stream, kind, 1) if kind else None
     if tensor is None:
-        others = [field.number for field in _fields(stream, kind.start, kind.end)] if kind else []
+        others = [field.number for field in message_fields(stream, kind.start, kind.end)] if kind else []
         what = next((_KINDS[number] for number in others if number in _KINDS), "value of no type")
         return GraphTensor(name=name, datatype="", shape=None, kind=what)
-    element = _only(stream, tensor, 1)
-    shape = _only(stream, tensor, 2)
-    axes = None if shape is None else tuple(_axis(stream, axis) for axis in _fields(stream, shape.start, shape.end))
+    element = only_field(stream, tensor, 1)
+    shape = only_field(stream, tensor, 2)
+    axes = (
+        None if shape is None else tuple(_axis(stream, axis) for axis in message_fields(stream, shape.start, shape.end))
+    )
     return GraphTensor(
         name=name,
         datatype=DATATYPES.get(element.value, "") if element else "",
@@ -305,72 +290,15 @@ def _value(stream: BinaryIO, value: _Field) -> GraphTensor:
     )
 
 
-def _axis(stream: BinaryIO, axis: _Field) -> tuple[int | None, str]:
+def _axis(stream: BinaryIO, axis: Field) -> tuple[int | None, str]:
     """A dimension: dim_value = 1, or a name in dim_param = 2, or nothing; a negative length stands for none."""
-    length = _only(stream, axis, 1)
+    length = only_field(stream, axis, 1)
     if length is not None and not length.is_message and length.value < _NEGATIVE:
         return length.value, ""
-    return None, _name(stream, axis, 2)
+    return None, text_field(stream, axis, 2)
 
 
-def _opset(stream: BinaryIO, entry: _Field) -> int:
+def _opset(stream: BinaryIO, entry: Field) -> int:
     """The version of the standard operators: an OperatorSetIdProto with no domain; 0 for another's."""
-    domain, version = _name(stream, entry, 1), _only(stream, entry, 2)
+    domain, version = text_field(stream, entry, 1), only_field(stream, entry, 2)
     return version.value if version is not None and domain in ("", "ai.onnx") else 0
-
-
-def _only(stream: BinaryIO, message: _Field, number: int) -> _Field | None:
-    """The last field of this number, as protobuf takes it."""
-    found = None
-    for field in _fields(stream, message.start, message.end):
-        if field.number == number:
-            found = field
-    return found
-
-
-def _name(stream: BinaryIO, message: _Field, number: int) -> str:
-    field = _only(stream, message, number)
-    return "" if field is None else _text(stream, field)
-
-
-def _text(stream: BinaryIO, field: _Field) -> str:
-    if not field.is_message or field.end - field.start > _TEXT_BYTES:
-        raise OnnxError(f"byte {field.start}: no name")
-    stream.seek(field.start)
-    try:
-        return stream.read(field.end - field.start).decode()
-    except UnicodeDecodeError as error:
-        raise OnnxError(f"byte {field.start}: a name that is no UTF-8") from error
-
-
-def _fields(stream: BinaryIO, start: int, end: int) -> Iterator[_Field]:
-    """The fields of a message between two places of the file; contents are not read."""
-    place = start
-    while place < end:
-        key, place = _varint(stream, place, end)
-        number, kind = key >> 3, key & 7
-        value = 0
-        before = place
-        if kind == _VARINT:
-            value, place = _varint(stream, place, end)
-        elif kind == _LENGTH:
-            length, before = _varint(stream, place, end)
-            place = before + length
-        elif kind in (_FIXED64, _FIXED32):
-            place += 8 if kind == _FIXED64 else 4
-        else:
-            raise OnnxError(f"byte {before}: no protobuf")
-        if number == 0 or place > end:
-            raise OnnxError(f"byte {before}: {'no protobuf' if number == 0 else 'the file is cut off'}")
-        yield _Field(number, value, before, place, is_message=kind == _LENGTH)
-
-
-def _varint(stream: BinaryIO, place: int, end: int) -> tuple[int, int]:
-    """A number at a place of the file, and the place after it."""
-    stream.seek(place)
-    value = 0
-    for index, byte in enumerate(stream.read(min(_VARINT_BYTES, end - place))):
-        value |= (byte & 127) << (7 * index)
-        if byte < 128:
-            return value, place + index + 1
-    raise OnnxError(f"byte {place}: {'the file is cut off' if end - place < _VARINT_BYTES else 'no protobuf'}")
