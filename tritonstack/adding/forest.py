@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from pathlib import Path
 
 from tritonstack.adding.additions import SUPPORTED, Addition, AddOptions, TritonModel, config_text
+from tritonstack.adding.conversions import boosted_statements, conversion_command, literal, new_file, python_program
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.lint.backends.fil import INPUT, OUTPUT
 from tritonstack.lint.backends.fil_file import SCORES_FROM, unread_file
@@ -89,13 +88,12 @@ def _conversion(path: Path, name: str, forest: Forest) -> str:
     """The command that makes an ONNX file of a forest and adds it; empty where onnxmltools converts none."""
     if forest.booster == "dart":
         return ""
-    library, more = ("xgboost", "") if forest.is_xgboost else ("lightgbm", ", zipmap=False")
-    program = (
-        f"import onnxmltools, {library}; from onnxmltools.convert.common.data_types import FloatTensorType; "
-        f'given = [("features", FloatTensorType([None, {forest.features}]))]; '
-        f"model = {library}.Booster(model_file={json.dumps(str(path))}); "
-        f"graph = onnxmltools.convert_{library}(model, initial_types=given, target_opset=15{more}); "
-        f'onnxmltools.utils.save_model(graph, "{name}.onnx")'
+    library = "xgboost" if forest.is_xgboost else "lightgbm"
+    output = new_file(name)
+    load = f"model = {library}.Booster(model_file={literal(str(path))})"
+    program = python_program(
+        f"import onnxmltools, {library}",
+        *boosted_statements(library, load, features=forest.features or 0, output=output),
     )
-    convert = f"pip install onnxmltools {library} && python -c {shlex.quote(program)}"
-    return f"{convert} && tritonstack add {name}.onnx --name {name}-onnx"
+    packages = ["onnxmltools", library]
+    return conversion_command(tool=library, packages=packages, runs=[program], add=[output, "--name", f"{name}-onnx"])

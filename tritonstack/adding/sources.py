@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tritonstack.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, folder_name
+from tritonstack.adding.conversions import refusal
 from tritonstack.adding.forest import forest_addition
 from tritonstack.adding.model_file import onnx_addition
 from tritonstack.adding.repository import repository_additions
@@ -14,22 +16,15 @@ from tritonstack.adding.torchscript_model import torchscript_addition
 from tritonstack.archives.programs import Report
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem
-from tritonstack.model_files.file_formats import stand_in
+from tritonstack.model_files.file_formats import mismatch, named_format, stand_in
 from tritonstack.model_files.forest_file import forest_format
+from tritonstack.model_files.framework_files import framework_model
 from tritonstack.models.manifest import Places
 from tritonstack.untrusted.unpacking import UnsafeArchiveError, unpack
 
-_GZIP, _ZIP, _PICKLE = b"\x1f\x8b", b"PK\x03\x04", b"\x80"
+_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
+_PLANS = (b"ftrt", b"ptrt")
 _TORCH = (".pt", ".pth")
-_TO_ONNX = {
-    ".safetensors": "torch.onnx.export, or optimum-cli export onnx",
-    ".pt2": "torch.onnx.export(…).save('model.onnx')",
-    ".h5": "tf2onnx",
-    ".keras": "model.export('model.onnx', format='onnx')",
-    ".pb": "tf2onnx; or give the Triton model folder that it lies in",
-    ".tflite": "tf2onnx --tflite",
-}
-"""Suffix of a file that no Triton backend loads by itself → what makes an ONNX file of it."""
 
 
 @contextmanager
@@ -42,11 +37,13 @@ def read_source(
     :class:`InputError` with everything that Triton cannot serve, or that options have to state.
     """
     if path.is_dir():
+        _refuse_framework(path, options)
         yield repository_additions(path, options, given=path, name=path.resolve().name)
         return
     if not path.is_file():
         raise InputError([Problem(file=str(path), found="no such file or folder", allowed=SUPPORTED)])
     _refuse_stand_in(path)
+    _refuse_framework(path, options)
     with path.open("rb") as stream:
         begins = stream.read(len(_ZIP))
     with partial_folder(places.archives, name=".add") as work:
@@ -85,19 +82,25 @@ def _refuse_stand_in(path: Path) -> None:
         raise InputError([Problem(file=str(path), found="an empty file", allowed=SUPPORTED)])
 
 
+def _refuse_framework(path: Path, options: AddOptions) -> None:
+    """Refuse a model of a training framework with the command that converts it."""
+    model = framework_model(path)
+    if model is not None:
+        name = options.name or re.sub(r"[^a-z0-9]+", "-", path.resolve().stem.lower()).strip("-") or "model"
+        raise InputError([refusal(model, name=name)])
+
+
 def _refuse_other(path: Path, begins: bytes) -> None:
-    """Refuse files of formats that Triton does not serve as they are, with what to make of them."""
-    suffix = path.suffix.lower()
-    if suffix in (".plan", ".engine"):
+    """Refuse plans, and files that are not of the format that their name claims."""
+    claimed, suffix = named_format(path.name), path.suffix.lower()
+    advice = ""
+    if suffix in (".plan", ".engine") or begins in _PLANS:
         found, advice = PLAN
-    elif suffix in _TO_ONNX:
-        found, advice = f"a {suffix} file, which no backend loads by itself", f"export it to ONNX: {_TO_ONNX[suffix]}"
+    elif claimed and claimed != "zip" and (wrong := mismatch(path, claimed)):
+        found, advice = f"a {suffix} file that is {wrong.found}", wrong.advice
     elif suffix == ".model" and not forest_format(path):
         found = "a .model file, XGBoost's old binary format if it is one"
         advice = "save it again with the XGBoost that wrote it: Booster(model_file=…).save_model('model.json')"
-    elif begins.startswith(_PICKLE):
-        found = "a pickled Python object, which no Triton backend loads"
-        advice = "convert it to ONNX: skl2onnx.to_onnx(model, X, options={'zipmap': False}), onnxmltools for others"
     else:
         return
     raise InputError([Problem(file=str(path), found=found, allowed=SUPPORTED, advice=advice)])
