@@ -27,6 +27,13 @@ ELSEWHERE = {
     "retries/standard.py",  # botocore
     "src/resources/triton_python_backend_utils.py",  # python_backend
     "transforms/functional.py",  # torchvision
+    "Lib/pickletools.py",  # CPython
+    "joblib/numpy_pickle.py",  # joblib
+    "keras/src/saving/saving_lib.py",  # Keras
+    "sklearn/base.py",  # scikit-learn
+    "torch/_utils.py",  # PyTorch
+    "torch/export/pt2_archive/constants.py",  # PyTorch
+    "torch/serialization.py",  # PyTorch
     "ultralytics/engine/exporter.py",
 }
 """Files of other projects, each named beside its project."""

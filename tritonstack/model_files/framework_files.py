@@ -2,7 +2,7 @@
 
 Recognised by content: first bytes, members of a zip file, keys of JSON, names of classes in a pickle. Reading is
 bounded, and nothing of a file is made or run. Sources: keras/src/saving/saving_lib.py (members of .keras),
-tensorflow/lite/schema (TFL3), apple/coremltools mlmodel/format/Model.proto, dmg.org PMML 4.4, ggml docs/gguf.md,
+tensorflow/lite/schema (TFL3), apple/coremltools mlmodel/format/Model.proto, dmg.org PMML 4.4, the GGUF specification,
 safetensors' README, torch/export/pt2_archive/constants.py, mlflow's MLmodel file.
 """
 
