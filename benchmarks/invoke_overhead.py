@@ -74,13 +74,13 @@ def checked(caller: HttpCaller) -> Ask:
     """Requests whose responses must have the sample's digit."""
     label = label_of((SAMPLE / "answer.json").read_bytes())
 
-    async def ask() -> str | None:
+    async def request() -> str | None:
         failure = await caller()
         if failure is None and (caller.last is None or label_of(caller.last[0]) != label):
             return f"a response without the digit {label}: {caller.last!r:.300}"
         return failure
 
-    return ask
+    return request
 
 
 def label_of(response: bytes) -> int:

@@ -52,7 +52,7 @@ LINKED = ("libb64.so.0d", "libcudart.so.12")
 """What perf_analyzer is linked against and no wheel of its own brings: Triton's has it, under names with a hash."""
 STAMP = ".made-from"
 OWN_VERSION = sys.version.split()[0]
-SAID_SECONDS = 5.0
+REPORTED_SECONDS = 5.0
 """How often at least a line says what is still at work."""
 END_SECONDS = 10.0
 """How long a program that is stopped may take to end."""
@@ -172,8 +172,8 @@ def check_names(names: list[str]) -> None:
     wrong = [repr(name) for name in names if name not in known]
     if names and (not wrong or names == ["lock"]):
         return
-    said = f"no environment is called {' or '.join(wrong)}" if wrong else "name at least one environment"
-    raise SetupError(f"{said}; there are {', '.join(known)}; or 'lock' alone")
+    message = f"no environment is called {' or '.join(wrong)}" if wrong else "name at least one environment"
+    raise SetupError(f"{message}; there are {', '.join(known)}; or 'lock' alone")
 
 
 def check_machine(names: list[str]) -> None:
@@ -237,7 +237,7 @@ def make_all(names: list[str]) -> None:
         at_work: dict[Future[None], str] = {pool.submit(make, name): name for name in missing}
         try:
             while at_work:
-                ended, _ = wait(at_work, timeout=SAID_SECONDS, return_when=FIRST_COMPLETED)
+                ended, _ = wait(at_work, timeout=REPORTED_SECONDS, return_when=FIRST_COMPLETED)
                 for each in ended:
                     name = at_work.pop(each)
                     each.result()
@@ -352,9 +352,9 @@ def fetched_pythons() -> Iterator[Interpreter]:
 def describe(program: str) -> Interpreter | None:
     """Version and properties of an interpreter. None where it does not run (a version manager's placeholder)."""
     question = "import platform, sys; print(sys.executable, platform.python_version(), sys.base_prefix, sep='\\n')"
-    answer = subprocess.run([program, "-I", "-c", question], capture_output=True, text=True, check=False)
-    lines = answer.stdout.splitlines()
-    if answer.returncode != 0 or len(lines) != 3:
+    ran = subprocess.run([program, "-I", "-c", question], capture_output=True, text=True, check=False)
+    lines = ran.stdout.splitlines()
+    if ran.returncode != 0 or len(lines) != 3:
         return None
     return Interpreter(program=lines[0], version=lines[1], prefix=Path(lines[2]))
 

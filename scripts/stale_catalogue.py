@@ -83,11 +83,11 @@ def _images(document: Mapping[str, Any], *, package: str) -> Iterator[str]:
     yield _accounts(package, {at: account for registries in rows.values() for at, account in registries.items()})
 
 
-def _accounts(package: str, told: Mapping[str, str]) -> str:
+def _accounts(package: str, accounts: Mapping[str, str]) -> str:
     """Accounts of images; ours in the regions that the package has too: none has all."""
     known = load_catalogue().image_table.accounts["dlc"]
-    ours = (f"{region} {account}" for region, account in known.items() if region in told)
-    theirs = (f"{region} {account}" for region, account in told.items())
+    ours = (f"{region} {account}" for region, account in known.items() if region in accounts)
+    theirs = (f"{region} {account}" for region, account in accounts.items())
     return compared("accounts of images (triton_images.json)", package, ours, theirs)
 
 
@@ -105,8 +105,8 @@ def _types_by_region(use: str) -> dict[str, list[str]]:
 def _cdk_accounts(regions: Iterable[str]) -> dict[str, str]:
     from aws_cdk.region_info import RegionInfo  # noqa: PLC0415 - starts Node.js
 
-    told = {region: RegionInfo.get(region).dlc_repository_account for region in regions}
-    return {region: account for region, account in told.items() if account}
+    accounts = {region: RegionInfo.get(region).dlc_repository_account for region in regions}
+    return {region: account for region, account in accounts.items() if account}
 
 
 def _pairs(names: Mapping[str, Sequence[str]]) -> set[str]:

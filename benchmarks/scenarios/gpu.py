@@ -61,13 +61,13 @@ def cuda_here(environments: Path) -> tuple[str, FilesOnDevice]:
     python = environments / CUDA_ENVIRONMENT / "bin" / "python"
     script = "import torch; print(torch.cuda.is_available())"
     try:
-        said = subprocess.run([python, "-c", script], capture_output=True, text=True, check=False).stdout.strip()
+        printed = subprocess.run([python, "-c", script], capture_output=True, text=True, check=False).stdout.strip()
     except OSError:
-        said = "nothing: it is missing"
-    if said != "True":
+        printed = "nothing: it is missing"
+    if printed != "True":
         problem = Problem(
             field="--gpu",
-            found=f"{python} says {said or 'nothing'}",
+            found=f"{python} says {printed or 'nothing'}",
             allowed="an environment with PyTorch that finds the GPU",
             advice=f"make it with the Python of .envs/backends: .envs/backends/bin/python -m venv "
             f".envs/{CUDA_ENVIRONMENT}, then pip install the torch and numpy of requirements/torch.in into it",

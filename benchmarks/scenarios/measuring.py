@@ -62,8 +62,8 @@ def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path) -> list[Meas
     loads: list[Load] | list[None] = [None] * len(ways)
     if repeats.turns:
         with contextlib.ExitStack() as stack:
-            beside = [stack.enter_context(served(way, model)) for way, model in zip(ways, models, strict=True)]
-            loads = uvloop.run(_loads(beside, repeats=repeats))
+            served_ways = [stack.enter_context(served(way, model)) for way, model in zip(ways, models, strict=True)]
+            loads = uvloop.run(_loads(served_ways, repeats=repeats))
     return [
         Measured(
             way=way.name,
@@ -76,18 +76,18 @@ def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path) -> list[Meas
     ]
 
 
-async def _loads(beside: Sequence[Served], *, repeats: Repeats) -> list[Load]:
-    latencies: list[list[list[float]]] = [[] for _ in beside]
-    before = [one.counters() for one in beside]
+async def _loads(served_ways: Sequence[Served], *, repeats: Repeats) -> list[Load]:
+    latencies: list[list[list[float]]] = [[] for _ in served_ways]
+    before = [one.counters() for one in served_ways]
     async with contextlib.AsyncExitStack() as stack:
-        callers = [await stack.enter_async_context(one.caller(repeats.users)) for one in beside]
-        for number in order(len(beside), repeats.turns):
+        callers = [await stack.enter_async_context(one.caller(repeats.users)) for one in served_ways]
+        for number in order(len(served_ways), repeats.turns):
             try:
                 latencies[number].append(await turn(callers[number], users=repeats.users))
             except WorkFailedError as error:
-                raise WorkFailedError(f"{beside[number].name}: {error}") from error
+                raise WorkFailedError(f"{served_ways[number].name}: {error}") from error
     loads = []
-    for one, counted, turns in zip(beside, before, latencies, strict=True):
+    for one, counted, turns in zip(served_ways, before, latencies, strict=True):
         gained = between(counted, one.counters())
         mean_batch = gained[0].mean_batch or None if gained else None
         loads.append(load_of(turns, users=repeats.users, mean_batch=mean_batch))

@@ -112,10 +112,10 @@ class Served:
             connection.sock = self._container.connect()
             body = json.dumps({"model_name": HASH, "url": self._container.model_url(HASH)})
             connection.request("POST", "/models", body, self._headers)
-            answer = connection.getresponse()
-            text = answer.read().decode()
-        if answer.status != 200:
-            raise WorkFailedError(f"{self.name} was not loaded: {answer.status} {text}\n{self._container.log_tail()}")
+            response = connection.getresponse()
+            text = response.read().decode()
+        if response.status != 200:
+            raise WorkFailedError(f"{self.name} was not loaded: {response.status} {text}\n{self._container.log_tail()}")
 
     async def _first_call(self) -> float:
         async with self.caller(1) as caller:

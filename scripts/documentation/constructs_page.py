@@ -44,9 +44,11 @@ def _class(name: str, each: type | UnionType) -> Iterator[str]:
     if rows:
         yield table(["property", "type", "meaning"], rows)
     properties = {row[0] for row in rows}
-    attributes = {key: said for key, said in _entries(text, "Attributes").items() if code(key) not in properties}
+    attributes = {
+        key: documentation for key, documentation in _entries(text, "Attributes").items() if code(key) not in properties
+    }
     if attributes:
-        yield table(["attribute", "meaning"], [(code(key), said) for key, said in attributes.items()])
+        yield table(["attribute", "meaning"], [(code(key), documentation) for key, documentation in attributes.items()])
     methods = [
         (code(f"{key}{_signature(member)}"), _first(member)) for key, member in _members(each) if inspect.getdoc(member)
     ]
@@ -56,11 +58,11 @@ def _class(name: str, each: type | UnionType) -> Iterator[str]:
 
 def _parameters(each: type) -> Iterator[tuple[str, str, str]]:
     maker = each.__init__  # type: ignore[misc]  # the class's own, to be read and not called
-    said = _entries(inspect.getdoc(maker) or "", "Args") | _entries(inspect.getdoc(each) or "", "Attributes")
+    documentation = _entries(inspect.getdoc(maker) or "", "Args") | _entries(inspect.getdoc(each) or "", "Attributes")
     for parameter in inspect.signature(maker).parameters.values():
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:  # scope and id of a construct
             continue
-        meaning = said.get(parameter.name, "")
+        meaning = documentation.get(parameter.name, "")
         if parameter.default is not inspect.Parameter.empty and "efault" not in meaning:
             meaning = f"{meaning} Default: {parameter.default!r}.".strip()
         yield code(parameter.name), code(str(parameter.annotation)), meaning
@@ -101,5 +103,8 @@ def _entries(text: str, section: str) -> dict[str, str]:
     """Name → meaning, of the ``Args:`` or ``Attributes:`` of a docstring."""
     for found in SECTION.finditer(text):
         if found[1] == section:
-            return {name: " ".join(said.replace("``", "`").split()) for name, said in ENTRY.findall(found[2])}
+            return {
+                name: " ".join(documentation.replace("``", "`").split())
+                for name, documentation in ENTRY.findall(found[2])
+            }
     return {}

@@ -121,20 +121,20 @@ def _type(annotation: Any) -> str:
     """A Python type in the words of a YAML file."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        said = _type(arguments[0])
+        description = _type(arguments[0])
     elif origin in (Union, types.UnionType):
-        said = " or ".join(dict.fromkeys(_type(each) for each in arguments))
+        description = " or ".join(dict.fromkeys(_type(each) for each in arguments))
     elif origin is Literal:
-        said = " or ".join(dict.fromkeys(SIMPLE[type(each)] for each in arguments))
+        description = " or ".join(dict.fromkeys(SIMPLE[type(each)] for each in arguments))
     elif origin in (tuple, list):
-        said = f"list of {_type(arguments[0])}"
+        description = f"list of {_type(arguments[0])}"
     elif origin in (dict, Mapping):
-        said = f"mapping of {_type(arguments[0])} to {_type(arguments[1])}"
+        description = f"mapping of {_type(arguments[0])} to {_type(arguments[1])}"
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        said = "mapping"
+        description = "mapping"
     else:
-        said = SIMPLE[annotation]
-    return said
+        description = SIMPLE[annotation]
+    return description
 
 
 def _models(annotation: Any, suffix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
@@ -158,21 +158,21 @@ def _allowed(schema: dict[str, Any], whole: dict[str, Any], choice: Choice) -> l
     if "$ref" in schema:
         target = whole["$defs"][schema["$ref"].rpartition("/")[2]]
         return [] if target.get("type") == "object" else _allowed(target, whole, choice)
-    said: list[str] = []
+    description: list[str] = []
     if "const" in schema:
-        said.append(code(json.dumps(schema["const"])))
+        description.append(code(json.dumps(schema["const"])))
     if "enum" in schema:
-        said.append(choice([str(each) for each in schema["enum"]]))
+        description.append(choice([str(each) for each in schema["enum"]]))
     if "pattern" in schema:
-        said.append(PATTERNS.get(schema["pattern"]) or code(schema["pattern"]))
-    said += [text.format(schema[key]) for key, text in LIMITS.items() if key in schema]
+        description.append(PATTERNS.get(schema["pattern"]) or code(schema["pattern"]))
+    description += [text.format(schema[key]) for key, text in LIMITS.items() if key in schema]
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            said += [f"each: {each}" for each in _allowed(schema[key], whole, choice)]
+            description += [f"each: {each}" for each in _allowed(schema[key], whole, choice)]
     for key in ("anyOf", "oneOf"):
         for each in schema.get(key, []):
-            said += [text for text in _allowed(each, whole, choice) if text not in said]
-    return said
+            description += [text for text in _allowed(each, whole, choice) if text not in description]
+    return description
 
 
 def _choice(values: dict[str, list[str]], field: str, choices: list[str]) -> str:

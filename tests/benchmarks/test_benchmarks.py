@@ -34,12 +34,12 @@ def test_overheads_are_the_medians_of_each_rounds_difference_and_ratios() -> Non
 
 
 @pytest.mark.parametrize(
-    ("app", "said"), [("raise SystemExit('no stack today')", "no stack today"), ("", "manifest.json")]
+    ("app", "message"), [("raise SystemExit('no stack today')", "no stack today"), ("", "manifest.json")]
 )
-def test_an_app_that_fails_or_synthesises_nothing_is_no_measurement(app: str, said: str, tmp_path: Path) -> None:
+def test_an_app_that_fails_or_synthesises_nothing_is_no_measurement(app: str, message: str, tmp_path: Path) -> None:
     script = tmp_path / "app.py"
     script.write_text(app)
-    with pytest.raises(WorkFailedError, match=said):
+    with pytest.raises(WorkFailedError, match=message):
         synthesise(script, tmp_path / "out")
 
 
@@ -59,7 +59,7 @@ def test_a_bound_is_kept_or_missed(value: float, bound: float | None, at_least: 
 
 
 @pytest.mark.parametrize(
-    ("outcome", "code", "said"),
+    ("outcome", "code", "message"),
     [
         (0, 0, "PASS"),
         (1, 1, "a bound is missed"),
@@ -70,7 +70,7 @@ def test_a_bound_is_kept_or_missed(value: float, bound: float | None, at_least: 
 def test_a_missed_bound_and_a_benchmark_that_could_not_run_fail_the_run(
     outcome: int | BaseException,
     code: int,
-    said: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -82,4 +82,4 @@ def test_a_missed_bound_and_a_benchmark_that_could_not_run_fail_the_run(
     monkeypatch.setattr(run, "BENCHMARKS", {"one": "what"})
     monkeypatch.setattr("importlib.import_module", lambda _: types.SimpleNamespace(main=main))
     assert run.main([]) == code
-    assert said in " ".join(capsys.readouterr().out.split())
+    assert message in " ".join(capsys.readouterr().out.split())

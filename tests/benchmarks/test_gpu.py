@@ -21,10 +21,10 @@ ENVIRONMENTS = REPOSITORY / ".envs"
 ON_CPU = files_on("cpu", environments=ENVIRONMENTS, torch="torch")
 
 
-def program(path: Path, says: str) -> Path:
-    """A program that prints ``says``, whatever its arguments."""
+def program(path: Path, output: str) -> Path:
+    """A program that prints ``output``, whatever its arguments."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.write_text(f"#!/bin/sh\necho '{output}'\n")
     path.chmod(0o755)
     return path
 
@@ -46,10 +46,10 @@ def test_without_a_gpu_it_is_refused_in_one_message(
     monkeypatch.delenv("TRITONSTACK_NVIDIA_SMI")
     monkeypatch.setenv("PATH", str(gpu / "nothing"))
     assert measurements.command(["--gpu", "--write"]) == 2
-    said = capsys.readouterr()
-    assert "nvidia-smi is not" in said.err
-    assert "allowed: a machine with an NVIDIA GPU and its driver" in said.err
-    assert said.out == ""
+    printed = capsys.readouterr()
+    assert "nvidia-smi is not" in printed.err
+    assert "allowed: a machine with an NVIDIA GPU and its driver" in printed.err
+    assert printed.out == ""
 
 
 def test_on_a_gpu_the_server_computes_there_and_the_page_has_a_place_of_its_own_for_it(

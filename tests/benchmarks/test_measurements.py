@@ -62,7 +62,7 @@ def test_all_scenarios_are_measured_and_written_between_the_marks(fake: Fake) ->
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "expected"),
     [
         (WorkFailedError("JSON was not loaded: 507"), 1, "payload: JSON was not loaded: 507\n"),
         (ConnectionResetError("it ended"), 1, "payload: it ended\n"),
@@ -71,11 +71,11 @@ def test_all_scenarios_are_measured_and_written_between_the_marks(fake: Fake) ->
     ids=["failed", "connection", "Ctrl-C"],
 )
 def test_a_scenario_that_fails_is_reported_and_nothing_is_written(
-    error: BaseException, code: int, said: str, fake: Fake, capsys: pytest.CaptureFixture[str]
+    error: BaseException, code: int, expected: str, fake: Fake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake.ends_at, fake.by = "payload", error
     assert measurements.command(["--write"]) == code
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err == expected
     if code == 1:
         assert fake.measured == [name for name in SCENARIOS if name != "payload"]
     assert fake.page.read_text() == PAGE
@@ -84,8 +84,8 @@ def test_a_scenario_that_fails_is_reported_and_nothing_is_written(
 def test_the_table_of_claims_has_what_is_claimed_what_is_here_and_the_verdict() -> None:
     sections = [Section(scenario=scenario, found=measured(scenario)) for scenario in SCENARIOS.values()]
     text = page(sections, where="a machine.", others=0.0)
-    said = "dynamic batching at least doubles throughput (bound by memory traffic)"
-    assert f"| {said} | ≥ 2 | 1.95 (1.92 to 1.98) | 206 against 106 responses/s | **does not hold here** |" in text
+    expected = "dynamic batching at least doubles throughput (bound by memory traffic)"
+    assert f"| {expected} | ≥ 2 | 1.95 (1.92 to 1.98) | 206 against 106 responses/s | **does not hold here** |" in text
     assert (
         "| two instances add throughput | better | 3.84 (3.75 to 3.94) | 406 against 106 responses/s | **holds** |"
         in text

@@ -64,7 +64,7 @@ def read_request(content: bytes, content_type: str) -> tuple[dict[str, Any], dic
     return request, arrays
 
 
-def write_answer(request: Mapping[str, Any], arrays: Mapping[str, Array], *, model: str) -> tuple[bytes, str]:
+def write_response(request: Mapping[str, Any], arrays: Mapping[str, Array], *, model: str) -> tuple[bytes, str]:
     """The response to ``request`` in the requested format: body and content type."""
     everything = bool(request.get("parameters", {}).get("binary_data_output"))
     wanted = {o["name"]: o.get("parameters", {}).get("binary_data", False) for o in request.get("outputs", [])}

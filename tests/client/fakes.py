@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.client.fake_triton import read_request, write_answer
+from tests.client.fake_triton import read_request, write_response
 from tests.fake_aws import FakeAws
 from tritonstack.client.invocation import Clock
 
@@ -68,7 +68,7 @@ def error_reply(code: str, status: int, **members: Any) -> Reply:
 def echo(request: Request) -> Reply:
     """A model that returns its inputs as outputs."""
     described, arrays = read_request(request.content, request.content_type)
-    content, content_type = write_answer(described, arrays, model=request.target_model or "single")
+    content, content_type = write_response(described, arrays, model=request.target_model or "single")
     variant = request.variant or "g4dn-xlarge"
     return 200, {"Content-Type": content_type, "x-Amzn-Invoked-Production-Variant": variant}, content
 

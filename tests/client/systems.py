@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from tests.client.fake_triton import DTYPES, Array, RefusedError, datatype_of, read_request, write_answer
+from tests.client.fake_triton import DTYPES, Array, RefusedError, datatype_of, read_request, write_response
 from tests.client.fakes import FakeEndpoint, Reply, Request, client_account, document, error_reply, serving_outputs
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tests.fake_aws import ARTIFACTS
@@ -73,23 +73,23 @@ class Systems:
             check_request(self.configs[archive], arrays)
         except RefusedError as refusal:
             return error_reply("ModelError", 424, OriginalStatusCode=400, OriginalMessage=str(refusal))
-        outputs = self._answers(self.configs[archive], arrays)
-        content, content_type = write_answer(described, outputs, model=archive)
+        outputs = self._outputs(self.configs[archive], arrays)
+        content, content_type = write_response(described, outputs, model=archive)
         return 200, {"Content-Type": content_type, "x-Amzn-Invoked-Production-Variant": "g4dn-xlarge"}, content
 
-    def _answers(self, config: ModelConfig, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    def _outputs(self, config: ModelConfig, arrays: Mapping[str, Array]) -> dict[str, Array]:
         (batch,) = {array.shape[0] for array in arrays.values()}
         request = next(iter(arrays.values())).shape
         draw = np.random.default_rng(0)
-        answers: dict[str, Array] = {}
+        made: dict[str, Array] = {}
         for tensor in config.outputs:
             if tensor.data_type.startswith("INT"):
-                answers[tensor.name] = np.array([[2, 4, 5, 6, 7, 3]] * batch, DTYPES[tensor.data_type])
+                made[tensor.name] = np.array([[2, 4, 5, 6, 7, 3]] * batch, DTYPES[tensor.data_type])
             else:
                 # A length that the configuration leaves free is the request's: a vector for each of its tokens.
                 sides = [request[axis] if side == -1 else side for axis, side in enumerate(tensor.dims, start=1)]
-                answers[tensor.name] = draw.random((batch, *sides)).astype(DTYPES[tensor.data_type])
-        return answers
+                made[tensor.name] = draw.random((batch, *sides)).astype(DTYPES[tensor.data_type])
+        return made
 
     def _publish(self, archive: str, name: str) -> None:
         """Manifest and client files, as ``tritonstack publish`` lays them down."""

@@ -55,12 +55,12 @@ def test_triton_reads_the_encoded_arrays_and_the_client_reads_its_response(
     body = encode(arrays, payload_format=payload_format)
     request, seen = fake_triton.read_request(body.content, body.content_type)
     assert_same(seen, arrays)
-    content, content_type = fake_triton.write_answer(request, seen, model="echo")
+    content, content_type = fake_triton.write_response(request, seen, model="echo")
     assert content_type.startswith(PREFIX)
-    answer = decode(content, content_type)
-    assert_same(answer.outputs, arrays)
-    assert (answer.model_name, answer.model_version) == ("echo", "1")
-    assert all(array.flags.writeable for array in answer.outputs.values())
+    response = decode(content, content_type)
+    assert_same(response.outputs, arrays)
+    assert (response.model_name, response.model_version) == ("echo", "1")
+    assert all(array.flags.writeable for array in response.outputs.values())
 
 
 @settings(max_examples=150)
@@ -83,7 +83,7 @@ def test_the_json_format_is_json_both_ways(arrays: dict[str, fake_triton.Array],
     assert body.content_type == "application/json"
     request, seen = fake_triton.read_request(body.content, body.content_type)
     assert_same(seen, arrays)
-    content, content_type = fake_triton.write_answer(request, seen, model="echo")
+    content, content_type = fake_triton.write_response(request, seen, model="echo")
     assert content_type == "application/json"
     assert_same(decode(content, content_type).outputs, arrays)
 
@@ -131,7 +131,7 @@ def test_json_refuses_what_it_cannot_carry_all_at_once() -> None:
     assert all("binary" in problem.advice for problem in caught.value.problems)
 
 
-def answer_header(size: int) -> bytes:
+def response_header(size: int) -> bytes:
     """A response header that states ``size`` bytes of one FP32 output of shape [2]."""
     output = {"name": "y", "datatype": "FP32", "shape": [2], "parameters": {"binary_data_size": size}}
     return json.dumps({"model_name": "m", "model_version": "1", "outputs": [output]}).encode()
@@ -150,7 +150,7 @@ def answer_header(size: int) -> bytes:
     ],
 )
 def test_a_cut_off_or_wrongly_described_response_is_malformed(tail: bytes, content_type: str) -> None:
-    header = answer_header(8)
+    header = response_header(8)
     size = len(header)
     stated = content_type.format(prefix=PREFIX, size=size, beyond=size + 9, short=size - 1)
     with pytest.raises(MalformedResponseError):

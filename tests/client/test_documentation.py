@@ -41,8 +41,8 @@ def test_every_example_runs_unchanged(systems: Systems, tmp_path: Path) -> None:
     assert lines["Arrays"][1] == "2"
     assert lines["Records"] == ["(2, 1000)"]
     assert lines["Triton's own clients"] == ["(2, 1000)"]
-    asked = {str(request.target_model).split(".")[0] for request in systems.endpoint.requests}
-    assert asked == set(ARCHIVES), "every system has its example"
+    invoked = {str(request.target_model).split(".")[0] for request in systems.endpoint.requests}
+    assert invoked == set(ARCHIVES), "every system has its example"
 
 
 def test_every_command_line_runs_unchanged(systems: Systems, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

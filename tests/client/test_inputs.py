@@ -69,12 +69,12 @@ def test_a_kserve_request_is_sent_unchanged() -> None:
     }
 
 
-@cases("value, said")
-def test_everything_wrong_with_a_kserve_request_is_reported_at_once(value: Any, said: list[tuple[str, str]]) -> None:
+@cases("value, message")
+def test_everything_wrong_with_a_kserve_request_is_reported_at_once(value: Any, message: list[tuple[str, str]]) -> None:
     with pytest.raises(InputError) as caught:
         read_json(value)
     assert all(problem.file == "f.json" for problem in caught.value.problems)
-    assert [(problem.field, problem.found) for problem in caught.value.problems] == said
+    assert [(problem.field, problem.found) for problem in caught.value.problems] == message
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000])
@@ -146,7 +146,7 @@ def test_file_bytes_of_no_image_are_refused_before_they_travel(tmp_path: Path, c
 
 
 @pytest.mark.parametrize(
-    ("model", "name", "said"),
+    ("model", "name", "message"),
     [
         (TEXT, None, "no adapter for it"),
         (PIXELS, None, "for which the model has no input"),
@@ -155,8 +155,8 @@ def test_file_bytes_of_no_image_are_refused_before_they_travel(tmp_path: Path, c
     ],
 )
 def test_an_image_is_refused_where_the_model_has_no_use_for_it(
-    tmp_path: Path, model: TensorTable | None, name: str | None, said: str
+    tmp_path: Path, model: TensorTable | None, name: str | None, message: str
 ) -> None:
     (tmp_path / "a.png").write_bytes(picture("PNG"))
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read(tmp_path / "a.png", model, name)

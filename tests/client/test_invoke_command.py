@@ -96,9 +96,9 @@ def test_a_response_is_printed_for_people(world: World) -> None:
 def test_json_holds_the_whole_response_and_its_variant(world: World) -> None:
     array = np.array([[0.1, 2, 3, 4]], np.float32)
     result = world.invoke("digits", "--input", world.file("a.npy", array), "--json")
-    answer = json.loads(result.stdout)
-    assert answer["outputs"] == [{"name": "pixels", "datatype": "FP32", "shape": [1, 4], "data": [0.1, 2, 3, 4]}]
-    assert answer["target_model"] == f"digits.{DIGEST}.tar.gz"
+    response = json.loads(result.stdout)
+    assert response["outputs"] == [{"name": "pixels", "datatype": "FP32", "shape": [1, 4], "data": [0.1, 2, 3, 4]}]
+    assert response["target_model"] == f"digits.{DIGEST}.tar.gz"
 
 
 def test_the_requested_variant_responds_and_is_shown(world: World) -> None:
@@ -106,10 +106,10 @@ def test_the_requested_variant_responds_and_is_shown(world: World) -> None:
     world.aws.parameters["/tritonstack/dev/_outputs/serving-digits"] = serving_outputs(
         "single-model", variants=variants
     )
-    asked = ("digits", "--input", world.pixels(), "--variant", "b")
-    assert json.loads(world.invoke(*asked, "--json").stdout)["variant"] == "b-g4dn-xlarge"
-    assert "at dev-digits (b-g4dn-xlarge)" in world.invoke(*asked).output
-    error = world.invoke(*asked[:-1], "c").exception
+    command = ("digits", "--input", world.pixels(), "--variant", "b")
+    assert json.loads(world.invoke(*command, "--json").stdout)["variant"] == "b-g4dn-xlarge"
+    assert "at dev-digits (b-g4dn-xlarge)" in world.invoke(*command).output
+    error = world.invoke(*command[:-1], "c").exception
     assert isinstance(error, InputError)
     assert error.problems[0].allowed == "a, b"
 
@@ -213,9 +213,9 @@ def test_json_holds_the_meaning_next_to_the_arrays(tmp_path: Path) -> None:
     (classes,) = json.loads(run("inception-ensemble", "--input", image, "--json").stdout)["meanings"]
     assert len(classes["classes"]) == 5
     assert classes["classes"][0].keys() == {"index", "name", "score"}
-    said = json.loads(run("t5-python", "--text", "house", "--json").stdout)
-    assert said["meanings"] == [{"text": TRANSLATION}]
-    assert said["outputs"][0]["data"] == [2, 4, 5, 6, 7, 3]
+    printed = json.loads(run("t5-python", "--text", "house", "--json").stdout)
+    assert printed["meanings"] == [{"text": TRANSLATION}]
+    assert printed["outputs"][0]["data"] == [2, 4, 5, 6, 7, 3]
     (vector,) = json.loads(run("bert-tensorrt-0", "--text", "house", "--json").stdout)["meanings"]
     assert len(vector["embedding"]) == 768
     assert "meanings" not in json.loads(run("t5-python", "--text", "house", "--json", "--raw").stdout)
@@ -226,7 +226,7 @@ def test_a_models_text_does_not_steer_the_terminal(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    answer = ModelResponse(
+    response = ModelResponse(
         outputs={},
         model_name="t5",
         model_version="1",
@@ -241,7 +241,7 @@ def test_a_models_text_does_not_steer_the_terminal(
         content_type="application/json",
         meanings=(Text(text="das\x1b[2J \nHaus ist schön\x9b"),),
     )
-    invoke.show(answer)
+    invoke.show(response)
     assert capsys.readouterr().out.startswith("das\\x1b[2J \nHaus ist schön\\x9b\n")
 
 

@@ -28,8 +28,8 @@ TABLE = TensorTable(
 
 def test_wrong_name_type_shape_and_output_are_reported_at_once() -> None:
     inputs = {"image": np.zeros((1, 64)), "imgae": np.zeros(1)}
-    said = {(problem.field, problem.found, problem.allowed) for problem in TABLE.problems(inputs, ["score"], file="x")}
-    assert said == {
+    found = {(problem.field, problem.found, problem.allowed) for problem in TABLE.problems(inputs, ["score"], file="x")}
+    assert found == {
         ("inputs.image", "datatype FP64 (NumPy's float64)", "datatype FP32"),
         ("inputs.image", "shape [1, 64]", "shape [-1, 8, 8]"),
         ("inputs.imgae", "no such input", "image FP32 [-1, 8, 8]; label BYTES [-1, 1]; seed INT64 [-1, 1]"),

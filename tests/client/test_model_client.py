@@ -80,24 +80,24 @@ def bench(endpoint: FakeEndpoint) -> Bench:
 
 
 def test_a_response_names_its_endpoint_model_and_variant(bench: Bench) -> None:
-    answer = bench.client.invoke("bert", X)
-    assert answer.outputs["x"].tolist() == [0, 1, 2]
-    assert answer.target_model == answer.model_name == f"bert.{ONE}.tar.gz"
-    assert (answer.endpoint_name, answer.variant, answer.attempts) == ("dev-text", "g4dn-xlarge", 1)
+    response = bench.client.invoke("bert", X)
+    assert response.outputs["x"].tolist() == [0, 1, 2]
+    assert response.target_model == response.model_name == f"bert.{ONE}.tar.gz"
+    assert (response.endpoint_name, response.variant, response.attempts) == ("dev-text", "g4dn-xlarge", 1)
     (request,) = bench.endpoint.requests
     assert request.endpoint_name == "dev-text"
-    assert answer.bytes_sent == len(request.content)
-    assert answer.bytes_received > 12
-    assert answer.content_type == request.content_type == "application/json"
+    assert response.bytes_sent == len(request.content)
+    assert response.bytes_received > 12
+    assert response.content_type == request.content_type == "application/json"
 
 
 def test_a_loading_model_is_waited_for(bench: Bench) -> None:
     bench.endpoint.replies(NOT_READY, NOT_READY, NOT_READY)
-    answer = bench.client.invoke("bert", X)
-    assert answer.attempts == 4
+    response = bench.client.invoke("bert", X)
+    assert response.attempts == 4
     assert bench.time.slept == [0.125, 0.25, 0.5]
-    assert answer.total_milliseconds == pytest.approx(875)
-    assert answer.milliseconds == 0, "the pauses are not part of the answered try"
+    assert response.total_milliseconds == pytest.approx(875)
+    assert response.milliseconds == 0, "the pauses are not part of the answered try"
     assert [wait.attempt for wait in bench.waits] == [1, 2, 3]
     assert all("ModelNotReadyException" in wait.message for wait in bench.waits)
 
@@ -164,7 +164,9 @@ def test_a_variant_of_another_type_since_the_last_look_is_read_again(endpoint: F
     bench.client.invoke("bert", X, variant="b")
     bench.time.seconds += 1
     bench.aws.parameters[OUTPUTS] = serving_outputs("single-model", variants={**AB, "b": "b-g5-xlarge"})
-    endpoint.reply = lambda asked: error_reply("ValidationError", 400) if asked.variant == AB["b"] else echo(asked)
+    endpoint.reply = lambda received: (
+        error_reply("ValidationError", 400) if received.variant == AB["b"] else echo(received)
+    )
     assert bench.client.invoke("bert", X, variant="b").variant == "b-g5-xlarge"
 
 

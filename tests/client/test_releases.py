@@ -57,8 +57,8 @@ def test_a_second_endpoint_with_the_model_breaks_no_client_that_calls_it_by_its_
     for _ in range(3):
         time.seconds += 61
         assert resolve(source, "digits-onnx") == first
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert "one of canary/digits-onnx, digits/digits-onnx" in said
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert "one of canary/digits-onnx, digits/digits-onnx" in message
     with pytest.raises(AmbiguousModelError, match="as endpoint/model"):  # a client that starts now
         resolve(ReleaseRecords(environment="dev", ssm=lambda: aws.client("ssm")), "digits-onnx")
     aws.parameters["/tritonstack/dev/digits/digits-onnx"] = TWO  # its own record still moves

@@ -89,8 +89,8 @@ def test_models_of_both_modes_are_called_by_name_without_a_refusal(
 ) -> None:
     assert contract.CONTRACT == CONTRACT, "the client reads the contract that stacks write"
     world = aws(endpoint, mode)
-    answer = world.models().invoke(name, X)
-    assert answer.target_model == (ARCHIVE if mode == "multi-model" else None)
+    response = world.models().invoke(name, X)
+    assert response.target_model == (ARCHIVE if mode == "multi-model" else None)
     assert (world.caller.denied, len(endpoint.requests)) == ([], 1), "no probe, and nothing that is not allowed"
     record = "GetParameter" if "/" in name else "GetParametersByPath"
     assert world.caller.allowed == [record, "GetParameter", "InvokeEndpoint"]
@@ -140,7 +140,7 @@ def test_an_endpoint_whose_mode_cannot_be_read_is_an_error_with_what_to_do(
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (serving_outputs(contract=2), "is of contract 2, and this version of tritonstack reads contract 1"),
         ("multi-model", "put the stack's own value back"),
@@ -148,7 +148,9 @@ def test_an_endpoint_whose_mode_cannot_be_read_is_an_error_with_what_to_do(
         (serving_outputs("asynchronous"), "put the stack's own value back"),
     ],
 )
-def test_outputs_of_another_contract_or_none_are_not_guessed_at(endpoint: FakeEndpoint, value: str, said: str) -> None:
-    with pytest.raises(ReleaseLookupError, match=said):
+def test_outputs_of_another_contract_or_none_are_not_guessed_at(
+    endpoint: FakeEndpoint, value: str, message: str
+) -> None:
+    with pytest.raises(ReleaseLookupError, match=message):
         aws(endpoint, "multi-model", outputs=value).models().invoke("digits/bert", X)
     assert endpoint.requests == []

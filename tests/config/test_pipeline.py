@@ -83,8 +83,8 @@ def test_the_documented_file_is_taken(tmp_path: Path) -> None:
 
 def test_production_is_approved_unless_the_file_turns_it_off(folder: Path) -> None:
     assert [stage.approved for stage in loaded(document(), folder).stages] == [False, True]
-    said = document(stages=[{"environment": "first", "approval": True}, {"environment": "second", "approval": False}])
-    assert [stage.approved for stage in loaded(said, folder).stages] == [True, False]
+    chosen = document(stages=[{"environment": "first", "approval": True}, {"environment": "second", "approval": False}])
+    assert [stage.approved for stage in loaded(chosen, folder).stages] == [True, False]
 
 
 def test_every_mistake_is_reported_at_once(folder: Path) -> None:

@@ -230,7 +230,7 @@ def test_invisible_characters_are_refused_and_shown_as_escapes(sign: str, tmp_pa
     }
     for field, line in fields.values():
         problems = problems_of(tmp_path, endpoint=line)
-        said = str(InputError(problems))
+        message = str(InputError(problems))
         assert field in {problem.field for problem in problems}
-        assert sign not in said
-        assert f"{ord(sign):x}" in said.lower()
+        assert sign not in message
+        assert f"{ord(sign):x}" in message.lower()

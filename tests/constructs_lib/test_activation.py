@@ -64,8 +64,8 @@ def test_the_function_keeps_removed_records_where_its_role_may_write(template: d
 def test_the_release_set_is_a_file_and_the_properties_hold_its_place(folder: Path, template: dict[str, Any]) -> None:
     records = properties(template, "Custom::ReleaseRecords")
     asset = folder / f"asset.{records['ReleaseSetKey']}"
-    told = {"platform": "24.09-t4", "models": SET, "commits": COMMITS}
-    assert json.loads(asset.read_text()) == {"schema": 1, **told}
+    values = {"platform": "24.09-t4", "models": SET, "commits": COMMITS}
+    assert json.loads(asset.read_text()) == {"schema": 1, **values}
     assert records["ReleaseSetBucket"] == "cdk-hnb659fds-assets-123456789012-us-east-1"
     assert records["ArchivePrefix"] == PREFIX
     assert records["RecordPath"] == "/tritonstack/local/digits/"
@@ -82,8 +82,8 @@ def test_a_new_release_set_changes_nothing_but_its_key(template: dict[str, Any],
 
 def test_what_the_function_keeps_of_removed_models_lies_where_it_may_write(template: dict[str, Any]) -> None:
     release_set: Any = importlib.import_module("lambda.activation.release_set")  # `lambda` is a word of the language
-    told = properties(template, "Custom::ReleaseRecords")
-    kept = release_set.Properties.of({**told, "ReleaseSetBucket": "b", "ArchiveBucket": "a"}).removed_path
+    values = properties(template, "Custom::ReleaseRecords")
+    kept = release_set.Properties.of({**values, "ReleaseSetBucket": "b", "ArchiveBucket": "a"}).removed_path
     access = statements(properties(template, "AWS::IAM::Policy"))
     assert f"arn:aws:ssm:us-east-1:123456789012:parameter{kept}*" in access["MoveRecords"]["Resource"]
 
@@ -106,18 +106,18 @@ def test_it_runs_between_the_endpoint_and_the_records(serving: dict[str, Any]) -
 
 def test_its_properties_are_those_that_the_function_reads(serving: dict[str, Any]) -> None:
     work: Any = importlib.import_module("lambda.verification.work")  # `lambda` is a word of the language
-    told = {name: str(value) for name, value in properties(serving, VERIFIED).items()}
-    known = work.Properties.of(told)
+    values = {name: str(value) for name, value in properties(serving, VERIFIED).items()}
+    known = work.Properties.of(values)
     assert (known.endpoint_name, known.variant_name) == ("dev-digits", "g4dn-xlarge")
     assert (known.multi_model, known.stops_at_unload, known.models, known.minutes) == ("true", "true", "20", "50")
     assert known.manifest_prefix == "manifests/digits/24.09-t4/"
-    assert set(told) - {"ServiceToken", "ServiceTimeout"} | {"Variants"} == {  # of an endpoint with several
+    assert set(values) - {"ServiceToken", "ServiceTimeout"} | {"Variants"} == {  # of an endpoint with several
         "".join(part.title() for part in name.split("_")) for name in work.Properties.__dataclass_fields__
     }
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "told"),
+    ("endpoint", "values"),
     [
         (SINGLE, {"MultiModel": "false", "StopsAtUnload": "false"}),
         ({**DIGITS, "model_cache": "disabled"}, {"MultiModel": "true", "StopsAtUnload": "false"}),
@@ -125,9 +125,9 @@ def test_its_properties_are_those_that_the_function_reads(serving: dict[str, Any
     ],
 )
 def test_the_settings_reach_the_function_and_unloads_count_only_where_models_stay_loaded(
-    endpoint: dict[str, Any], told: dict[str, str]
+    endpoint: dict[str, Any], values: dict[str, str]
 ) -> None:
-    assert told.items() <= properties(serving_template(endpoint), VERIFIED).items()
+    assert values.items() <= properties(serving_template(endpoint), VERIFIED).items()
 
 
 def test_cloudformation_waits_longer_than_the_functions_may_run(serving: dict[str, Any]) -> None:

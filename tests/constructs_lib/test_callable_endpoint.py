@@ -37,7 +37,7 @@ def test_an_imported_endpoint_makes_nothing_and_grants_its_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "models", "said"),
+    ("changes", "models", "message"),
     [
         ({}, [], "is empty"),
         ({}, ["*"], "no model's name"),
@@ -46,9 +46,9 @@ def test_an_imported_endpoint_makes_nothing_and_grants_its_call() -> None:
         ({"models": ["bert"]}, ["brt"], "has no model brt: it has bert"),
     ],
 )
-def test_a_grant_without_an_effect_is_refused(changes: dict[str, Any], models: list[str], said: str) -> None:
+def test_a_grant_without_an_effect_is_refused(changes: dict[str, Any], models: list[str], message: str) -> None:
     stack = new_stack()
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         imported(stack, **changes).grant_invoke(caller(stack), models=models)
 
 

@@ -40,9 +40,9 @@ def description_of(name: str, documentation: str) -> str:
     return found[2] if found else ""
 
 
-def names_default(default: object, said: str) -> bool:
+def names_default(default: object, documented: str) -> bool:
     """Whether a parameter's text names its default, by its value or after the word."""
-    return "efault" in said or bool(str(default) and re.search(rf"\b{re.escape(str(default))}\b", said))
+    return "efault" in documented or bool(str(default) and re.search(rf"\b{re.escape(str(default))}\b", documented))
 
 
 def parameters(each: type[Construct]) -> Iterator[inspect.Parameter]:

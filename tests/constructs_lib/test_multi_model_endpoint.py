@@ -36,8 +36,8 @@ class Own:
 
     def notes(self, endpoint: MultiModelEndpoint, kind: str) -> str:
         """The construct's messages of synthesis."""
-        said = [entry for construct in endpoint.node.find_all() for entry in construct.node.metadata]
-        return "\n".join(str(entry.data) for entry in said if entry.type == f"aws:cdk:{kind}")
+        entries = [entry for construct in endpoint.node.find_all() for entry in construct.node.metadata]
+        return "\n".join(str(entry.data) for entry in entries if entry.type == f"aws:cdk:{kind}")
 
 
 @pytest.fixture

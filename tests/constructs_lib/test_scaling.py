@@ -144,22 +144,22 @@ def wanted(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_function_gets_the_same_as_cloudformation(template: dict[str, Any]) -> None:
-    told = wanted(template)
+    read = wanted(template)
     native = {
         each["Properties"]["PolicyName"]: each["Properties"]["TargetTrackingScalingPolicyConfiguration"]
         for each in of_type(template, "AWS::ApplicationAutoScaling::ScalingPolicy").values()
     }
-    assert told["policies"] == native
-    assert (told["endpoint"], told["variant"]) == ("dev-digits", "g4dn-xlarge")
-    assert (told["minimum"], told["maximum"], told["initial"]) == (2, 6, 2)
+    assert read["policies"] == native
+    assert (read["endpoint"], read["variant"]) == ("dev-digits", "g4dn-xlarge")
+    assert (read["minimum"], read["maximum"], read["initial"]) == (2, 6, 2)
     [variables] = [
         each["Properties"]["Environment"]["Variables"]
         for name, each in of_type(template, "AWS::Lambda::Function").items()
         if name.startswith("EndpointScaling")
     ]
-    assert json.loads(variables["SCALING"]) == told
+    assert json.loads(variables["SCALING"]) == read
     for kind in ("Settled", "After"):
-        assert json.loads(custom(template, kind)[1]["Properties"]["Scaling"]) == told
+        assert json.loads(custom(template, kind)[1]["Properties"]["Scaling"]) == read
 
 
 def test_the_largest_scaling_fits_into_a_functions_variables() -> None:

@@ -69,12 +69,12 @@ NAME = st.text("ab-", min_size=1, max_size=6).filter(lambda text: text[0] != "-"
 
 
 @given(st.lists(st.tuples(NAME, NAME), min_size=1, max_size=8, unique=True), NAME)
-def test_names_with_dashes_are_never_taken_for_another_environments(pairs: list[tuple[str, str]], asked: str) -> None:
+def test_names_with_dashes_are_never_taken_for_another_environments(pairs: list[tuple[str, str]], wanted: str) -> None:
     rows = [part(owner, serving_part(endpoint)) for owner, endpoint in pairs]
     rows += [part(owner, "network") for owner in {owner for owner, _ in pairs}]
-    found = {(each.environment, each.part) for each in of_environment(deployed(*rows), asked)}
-    expected = {(owner, serving_part(endpoint)) for owner, endpoint in pairs if owner == asked}
-    assert found == expected | ({(asked, "network")} if expected else set())
+    found = {(each.environment, each.part) for each in of_environment(deployed(*rows), wanted)}
+    expected = {(owner, serving_part(endpoint)) for owner, endpoint in pairs if owner == wanted}
+    assert found == expected | ({(wanted, "network")} if expected else set())
 
 
 def test_a_left_endpoint_costs_its_instances_of_now_and_a_network_its_gateways() -> None:

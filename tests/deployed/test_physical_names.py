@@ -39,8 +39,8 @@ def written(folder: Path, environments: dict[str, dict[str, str]]) -> None:
 def problems(folder: Path, chosen: str) -> list[str]:
     """Errors that synthesis of one environment reports about the others of the folder."""
     try:
-        asked = [load_environment(folder / f"{chosen}.yaml")]
-        refuse_names_of_others(asked, folder=folder, pipelines=sorted(folder.glob("pipelines/*")))
+        chosen_environments = [load_environment(folder / f"{chosen}.yaml")]
+        refuse_names_of_others(chosen_environments, folder=folder, pipelines=sorted(folder.glob("pipelines/*")))
     except InputError as error:
         return [each.text() for each in error.problems]
     return []
@@ -53,8 +53,8 @@ A, B = {"endpoint": "b-c"}, {"endpoint": "c"}
 def test_two_environments_may_not_make_one_endpoint_name_whichever_is_synthesised(tmp_path: Path, chosen: str) -> None:
     written(tmp_path, {"aa": A, "aa-b": B})
     [problem] = problems(tmp_path, chosen)
-    for said in ("aa.yaml", "aa-b.yaml", "SageMaker endpoint aa-b-c", "endpoint b-c", "endpoint c", "123456789012"):
-        assert said in problem
+    for part in ("aa.yaml", "aa-b.yaml", "SageMaker endpoint aa-b-c", "endpoint b-c", "endpoint c", "123456789012"):
+        assert part in problem
     assert "Rename" in problem
 
 

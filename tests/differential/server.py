@@ -26,7 +26,7 @@ _RELEASE = "24.09"
 LOAD_SECONDS = 60.0
 GIVE_UP_SECONDS = 8.0
 """After this a server that loads a Python model in 2 s is taken not to answer any more."""
-NO_ANSWER = -1
+NO_RESPONSE = -1
 """What a request counts as that is not answered in that time."""
 MOST_LOADED = 10
 """What one server keeps loaded: every instance of a Python model is a process."""
@@ -45,11 +45,11 @@ class ServerResponse:
 
     Attributes:
         accepted: it was loaded.
-        told: the response's body and what the server logged meanwhile.
+        output: the response's body and what the server logged meanwhile.
     """
 
     accepted: bool
-    told: str
+    output: str
 
 
 class Server:
@@ -80,10 +80,10 @@ class Server:
 
     def load(self, mutation: Mutation, *, seconds: float = LOAD_SECONDS) -> ServerResponse:
         """Lay out the repository where SageMaker unpacks archives, untouched, and load it."""
-        answer, name = self.load_laid_out(mutation.write, seconds=seconds)
-        if answer.accepted and sum(path.endswith("/config.pbtxt") for path in mutation.base.files) > 1:  # an ensemble
+        loaded, name = self.load_laid_out(mutation.write, seconds=seconds)
+        if loaded.accepted and sum(path.endswith("/config.pbtxt") for path in mutation.base.files) > 1:  # an ensemble
             self.unload(name, seconds=seconds)
-        return answer
+        return loaded
 
     def unload(self, name: str, *, seconds: float = LOAD_SECONDS) -> None:
         """Unload an archive. Triton 24.10 rarely crashes at an ensemble's: the verdict on the load stays."""
@@ -103,11 +103,11 @@ class Server:
         logged = self._container.log_path.stat().st_size
         url = self._container.model_url(name)
         status, body = self._call("POST", "/models", {"model_name": name, "url": url}, of=name, seconds=seconds)
-        told = f"{body}\n{self._log(since=logged, of=name)}"
+        output = f"{body}\n{self._log(since=logged, of=name)}"
         if status not in (200, 400):
-            raise AssertionError(f"status {status}: {told}")
+            raise AssertionError(f"status {status}: {output}")
         self._accepted += status == 200
-        return ServerResponse(status == 200, told), name
+        return ServerResponse(status == 200, output), name
 
     def load_or_give_up(self, mutation: Mutation) -> ServerResponse:
         """Load a repository that may stop the server or get no response. The container is of no use afterwards."""
@@ -115,13 +115,13 @@ class Server:
             return self.load(mutation, seconds=GIVE_UP_SECONDS)
         except TimeoutError:
             os.kill(self._container.pid, signal.SIGKILL)  # it would not heed a request to end for 10 s
-            return ServerResponse(accepted=False, told=self._container.log_path.read_text(errors="replace"))
+            return ServerResponse(accepted=False, output=self._container.log_path.read_text(errors="replace"))
         except ConnectionError:
             self._container.exited.result(timeout=GIVE_UP_SECONDS)
-            return ServerResponse(accepted=False, told=self._container.log_path.read_text(errors="replace"))
+            return ServerResponse(accepted=False, output=self._container.log_path.read_text(errors="replace"))
 
     def infer(self, name: str, shapes: Mapping[str, Sequence[int]]) -> int:
-        """The status of a request with tensors of these shapes to a loaded archive; ``NO_ANSWER`` where none comes."""
+        """Status of a request with tensors of these shapes to a loaded archive; ``NO_RESPONSE`` without a response."""
         tensors = [
             {"name": each, "datatype": "FP32", "shape": list(shape), "data": [0.5] * math.prod(shape)}
             for each, shape in shapes.items()
@@ -131,7 +131,7 @@ class Server:
                 0
             ]
         except TimeoutError:
-            return NO_ANSWER
+            return NO_RESPONSE
 
     def _log(self, *, since: int, of: str) -> str:
         """The lines logged since a byte, without those about other archives: some are loaded anew in between."""
@@ -167,13 +167,13 @@ def judged(cases: Iterable[Case], judge: Callable[[Server, Case], tuple[Verdict,
             if not waiting:
                 return
             with Server.running(folder / f"container-{name}-{number}") as server:
-                answers = True
-                while answers and not server.ended:
+                responds = True
+                while responds and not server.ended:
                     try:
                         index, case = waiting.popleft()
                     except IndexError:
                         return
-                    verdicts[index], answers = judge(server, case)
+                    verdicts[index], responds = judge(server, case)
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         list(pool.map(work, range(SIDE_BY_SIDE)))
@@ -190,5 +190,5 @@ def start_single(model_data: Path, folder: Path, *, default_model: str | None = 
         with TritonContainer.start(settings, folder=folder) as container:
             container.wait_ready(LOAD_SECONDS)
     except ContainerFailedError:
-        return ServerResponse(accepted=False, told=(folder / "triton.log").read_text(errors="replace"))
-    return ServerResponse(accepted=True, told="")
+        return ServerResponse(accepted=False, output=(folder / "triton.log").read_text(errors="replace"))
+    return ServerResponse(accepted=True, output="")

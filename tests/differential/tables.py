@@ -108,7 +108,7 @@ _ROWS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_name("tables.yaml"
 _TABLES = {table: [_mutation(*row) for row in rows.items()] for table, rows in _ROWS.items()}
 STUCK, SINGLE, RUNNING = _TABLES["stuck"], _TABLES["single"], _TABLES["running"]
 APART = ("stuck", "single", "running", "layouts")
-ANSWERED = [one for table, rows in _TABLES.items() if table not in APART for one in rows]
+WITH_RESPONSE = [one for table, rows in _TABLES.items() if table not in APART for one in rows]
 """Those that the server loads or refuses."""
 LAYOUTS = [
     (packed, {True: Mode(**row.get("multi_model", {})), False: Mode(**row.get("single_model", {}))})

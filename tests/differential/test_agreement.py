@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.differential.server import Server, ServerResponse, judged, start_single
-from tests.differential.tables import ANSWERED, ENDED, RUNNING, SINGLE, STUCK, Mutation, refusals
+from tests.differential.tables import ENDED, RUNNING, SINGLE, STUCK, WITH_RESPONSE, Mutation, refusals
 
 SAMPLE = 16
 FIXED = "0024"
@@ -23,13 +23,13 @@ SEED = "TRITONSTACK_DIFFERENTIAL_SEED"
 """The environment variable that repeats a sample."""
 
 
-ALL = [*ANSWERED, *STUCK]
+ALL = [*WITH_RESPONSE, *STUCK]
 
 
 def test_there_are_many_mutations_of_both_kinds_with_unique_names_and_reasons_for_refusals() -> None:
     assert [name for name, count in Counter(one.name for one in ALL).items() if count > 1] == []
-    assert sum(one.accepted for one in ANSWERED) >= 50
-    assert sum(not one.accepted for one in ANSWERED) >= 100
+    assert sum(one.accepted for one in WITH_RESPONSE) >= 50
+    assert sum(not one.accepted for one in WITH_RESPONSE) >= 100
     assert [one.name for one in (*ALL, *SINGLE) if one.accepted == bool(one.server_says)] == []
 
 
@@ -45,16 +45,16 @@ def test_the_linter_judges_a_single_models_repository_as_the_server_does(mutatio
     assert mutation.rule in found if mutation.rule else found == frozenset()
 
 
-def _disagreement(mutation: Mutation, answer: ServerResponse, found: frozenset[str]) -> str:
+def _disagreement(mutation: Mutation, response: ServerResponse, found: frozenset[str]) -> str:
     """Both verdicts where they differ, or where the reasons differ; empty where they agree."""
-    if answer.accepted != mutation.accepted:
-        return f"the table says accepted={mutation.accepted}, the server: {answer.told[:1500]}"
-    if answer.accepted and found:
+    if response.accepted != mutation.accepted:
+        return f"the table says accepted={mutation.accepted}, the server: {response.output[:1500]}"
+    if response.accepted and found:
         return f"the server accepts it, the linter finds {sorted(found)}"
-    if not answer.accepted and mutation.rule not in found:
+    if not response.accepted and mutation.rule not in found:
         return f"the server refuses it, the linter finds {sorted(found)} and not {mutation.rule}"
-    if mutation.server_says not in answer.told:
-        return f"the server does not say {mutation.server_says!r}: {answer.told[:1500]}"
+    if mutation.server_says not in response.output:
+        return f"the server's messages lack {mutation.server_says!r}: {response.output[:1500]}"
     return ""
 
 
@@ -64,27 +64,32 @@ def _compare(mutations: Sequence[Mutation], folder: Path) -> list[str]:
     def judge(server: Server, mutation: Mutation) -> tuple[str, bool]:
         found = refusals(mutation, folder / "repositories" / mutation.name)
         try:
-            said = _disagreement(mutation, server.load(mutation), found)
+            disagreement = _disagreement(mutation, server.load(mutation), found)
         except (TimeoutError, ConnectionError) as error:
             return f"{mutation.name}: the server did not respond: {error!r}", False
-        return said and f"{mutation.name}: {said}", True
+        return disagreement and f"{mutation.name}: {disagreement}", True
 
     verdicts = judged(mutations, judge, folder)
     assert len(verdicts) == len(mutations)
     # What other archives left loaded on a server changes Triton's words: on a server of its own it has none but these.
-    doubtful = [mutation for mutation, said in zip(mutations, verdicts, strict=True) if said]
-    return [said for one in doubtful for said in judged([one], judge, folder / f"alone-{one.name}") if said]
+    doubtful = [mutation for mutation, disagreement in zip(mutations, verdicts, strict=True) if disagreement]
+    return [
+        disagreement
+        for one in doubtful
+        for disagreement in judged([one], judge, folder / f"alone-{one.name}")
+        if disagreement
+    ]
 
 
 def test_linter_and_triton_agree_on_a_seeded_sample(tmp_path: Path) -> None:
     seed = os.environ.get(SEED, FIXED)
-    assert _compare(random.Random(seed).sample(ANSWERED, SAMPLE), tmp_path) == [], f"again: {SEED}={seed}"
+    assert _compare(random.Random(seed).sample(WITH_RESPONSE, SAMPLE), tmp_path) == [], f"again: {SEED}={seed}"
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_linter_and_triton_agree_on_every_mutation(tmp_path: Path) -> None:
-    assert _compare(ANSWERED, tmp_path) == []
+    assert _compare(WITH_RESPONSE, tmp_path) == []
 
 
 @pytest.mark.long
@@ -92,8 +97,8 @@ def test_linter_and_triton_agree_on_every_mutation(tmp_path: Path) -> None:
 def test_linter_and_triton_agree_where_the_model_is_named_at_the_start(mutation: Mutation, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
     found = refusals(mutation, repository, multi_model=False)
-    answer = start_single(repository, tmp_path / "container", default_model=mutation.base.model)
-    assert _disagreement(mutation, answer, found) == ""
+    response = start_single(repository, tmp_path / "container", default_model=mutation.base.model)
+    assert _disagreement(mutation, response, found) == ""
 
 
 @pytest.mark.long
@@ -103,14 +108,16 @@ def test_repositories_that_triton_never_responds_for_are_refused_by_the_linter_u
 ) -> None:
     assert mutation.rule in refusals(mutation, tmp_path / "repository")
     with Server.running(tmp_path / "container") as server:
-        answer = server.load_or_give_up(mutation)
-    assert not answer.accepted
-    assert any(said in answer.told for said in (mutation.server_says, *ENDED))
+        response = server.load_or_give_up(mutation)
+    assert not response.accepted
+    assert any(disagreement in response.output for disagreement in (mutation.server_says, *ENDED))
 
 
 @pytest.mark.long
 def test_what_only_running_shows_is_refused_by_triton_alone(tmp_path: Path) -> None:
     assert [one.name for one in RUNNING if refusals(one, tmp_path / one.name)] == []
     with Server.running(tmp_path / "container") as server:
-        answers = {one.name: (one.server_says, server.load(one)) for one in RUNNING}
-    assert [name for name, (says, answer) in answers.items() if answer.accepted or says not in answer.told] == []
+        responses = {one.name: (one.server_says, server.load(one)) for one in RUNNING}
+    assert [
+        name for name, (says, response) in responses.items() if response.accepted or says not in response.output
+    ] == []

@@ -13,7 +13,7 @@ from tests.differential.tables import LAYOUTS, Mode, Mutation, lint_errors
 from tritonstack.untrusted.unpacking import unpack
 
 _EACH = [pytest.param(packed, modes, id=packed.name) for packed, modes in LAYOUTS]
-_ASKED = [pytest.param(packed, modes[True], id=packed.name) for packed, modes in LAYOUTS if modes[True].asked]
+_LOADED = [pytest.param(packed, modes[True], id=packed.name) for packed, modes in LAYOUTS if modes[True].asked]
 Modes = dict[bool, Mode]
 
 
@@ -46,7 +46,7 @@ def test_the_linter_refuses_an_archive_for_the_modes_that_do_not_serve_it(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("packed", "mode"), _ASKED)
+@pytest.mark.parametrize(("packed", "mode"), _LOADED)
 def test_a_multi_model_container_treats_an_archive_as_in_the_table(
     packed: Mutation, mode: Mode, tmp_path: Path, server: Server
 ) -> None:
@@ -56,9 +56,9 @@ def test_a_multi_model_container_treats_an_archive_as_in_the_table(
         folder.parent.mkdir(parents=True)
         unpack(archive, folder)
 
-    answer, _ = server.load_laid_out(lay_out)
-    assert answer.accepted == (mode.says == "")
-    assert mode.says in answer.told
+    response, _ = server.load_laid_out(lay_out)
+    assert response.accepted == (mode.says == "")
+    assert mode.says in response.output
 
 
 @pytest.mark.long
@@ -67,6 +67,6 @@ def test_a_single_model_container_treats_an_archive_as_in_the_table(
     packed: Mutation, modes: Modes, tmp_path: Path
 ) -> None:
     unpack(_pack(packed, tmp_path), tmp_path / "unpacked")
-    answer = start_single(tmp_path / "unpacked", tmp_path / "container")
-    assert answer.accepted == (modes[False].says == "")
-    assert modes[False].says in answer.told
+    response = start_single(tmp_path / "unpacked", tmp_path / "container")
+    assert response.accepted == (modes[False].says == "")
+    assert modes[False].says in response.output

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, TypeAdapter
 
-from tests.differential.tables import ANSWERED, SINGLE, STUCK
+from tests.differential.tables import SINGLE, STUCK, WITH_RESPONSE
 from tritonstack.lint.registry import rule_ids
 
 VALUE = "…"
@@ -23,11 +23,11 @@ class Refusal(BaseModel, extra="forbid", frozen=True):
     reason: str = ""  # why no row shows it
     rule: str = ""  # of a refusal that no row shows: the rule that finds it, if one does
 
-    def matches(self, answer: str) -> bool:
+    def matches(self, response: str) -> bool:
         """Whether a part of the server's response has these words, with any values, or is between two of them."""
         pieces = self.says.split(VALUE)
-        is_whole = re.search(".*".join(re.escape(piece) for piece in pieces), answer) is not None
-        return is_whole or any(answer in piece for piece in pieces)
+        is_whole = re.search(".*".join(re.escape(piece) for piece in pieces), response) is not None
+        return is_whole or any(response in piece for piece in pieces)
 
 
 _FILES = yaml.safe_load(Path(__file__).with_name("core_refusals.yaml").read_text(encoding="utf-8"))
@@ -37,7 +37,7 @@ REFUSALS = [
     for function, refusals in functions.items()
     for number, refusal in enumerate(refusals)
 ]
-ROWS = {row.name: row for row in (*ANSWERED, *STUCK, *SINGLE)}
+ROWS = {row.name: row for row in (*WITH_RESPONSE, *STUCK, *SINGLE)}
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)

@@ -36,7 +36,7 @@ class Verdicts:
 
     case: Case
     loads: bool
-    said: str
+    verdict: str
     errors: Sequence[str]
 
     @property
@@ -52,10 +52,10 @@ def verdicts_of(cases: Sequence[Case], folder: Path) -> list[Verdicts]:
         case.write(repository)
         errors = sorted(name for name in lint_errors(repository) if rule(name).category != "sagemaker")
         try:
-            answer, _ = server.load_laid_out(case.write, seconds=SECONDS)
+            response, _ = server.load_laid_out(case.write, seconds=SECONDS)
         except (TimeoutError, ConnectionError):
-            return Verdicts(case=case, loads=False, said="no response", errors=errors), False
-        return Verdicts(case=case, loads=answer.accepted, said=answer.told, errors=errors), True
+            return Verdicts(case=case, loads=False, verdict="no response", errors=errors), False
+        return Verdicts(case=case, loads=response.accepted, verdict=response.output, errors=errors), True
 
     return judged(cases, judge, folder)
 
@@ -70,8 +70,8 @@ def _print_table(verdicts: Sequence[Verdicts], seed: str) -> None:
         print(f"{kind:18} {loaded}  {refused}")
     for each in verdicts:
         if not each.agree:
-            said = "loads" if each.loads else repr(each.said[:300])
-            print(f"{each.case.name}: Triton: {said}; lint: {', '.join(each.errors) or 'accepts it'}")
+            verdict = "loads" if each.loads else repr(each.verdict[:300])
+            print(f"{each.case.name}: Triton: {verdict}; lint: {', '.join(each.errors) or 'accepts it'}")
 
 
 def test_a_seed_draws_the_same_cases_of_every_kind_each_time() -> None:

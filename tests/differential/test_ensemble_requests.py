@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.differential.server import NO_ANSWER, Server
+from tests.differential.server import NO_RESPONSE, Server
 from tests.lint.ensemble_requests import ENSEMBLES, write_ensemble
 
 
@@ -15,7 +15,7 @@ from tests.lint.ensemble_requests import ENSEMBLES, write_ensemble
 def test_a_server_responds_to_the_requests_of_an_ensemble_as_in_the_table(tmp_path: Path, name: str) -> None:
     case = ENSEMBLES[name]
     with Server.running(tmp_path) as server:
-        answer, archive = server.load_laid_out(lambda folder: write_ensemble(folder, case))
-        assert answer.accepted, answer.told
+        response, archive = server.load_laid_out(lambda folder: write_ensemble(folder, case))
+        assert response.accepted, response.output
         statuses = [server.infer(archive, shapes) for shapes, _ in case["requests"]]
-    assert statuses == [status or NO_ANSWER for _, status in case["requests"]]
+    assert statuses == [status or NO_RESPONSE for _, status in case["requests"]]

@@ -14,14 +14,14 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-WIDTH, ANSWERS, SEED = 64, 16, 7
+WIDTH, CLASSES, SEED = 64, 16, 7
 OPSET, IR_VERSION = 17, 8  # what the oldest release's TensorRT (8.5) reads
 
 if __name__ == "__main__":
     random = np.random.default_rng(SEED)
     weights = {
-        "w": random.normal(0, WIDTH**-0.5, (WIDTH, ANSWERS)).astype(np.float32),
-        "b": random.normal(0, 0.1, ANSWERS).astype(np.float32),
+        "w": random.normal(0, WIDTH**-0.5, (WIDTH, CLASSES)).astype(np.float32),
+        "b": random.normal(0, 0.1, CLASSES).astype(np.float32),
     }
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["product"]),
@@ -30,7 +30,7 @@ if __name__ == "__main__":
     ]
     tensors = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", width])
-        for name, width in (("x", WIDTH), ("y", ANSWERS))
+        for name, width in (("x", WIDTH), ("y", CLASSES))
     ]
     initialisers = [numpy_helper.from_array(array, name) for name, array in weights.items()]
     graph = helper.make_graph(nodes, "layer", tensors[:1], tensors[1:], initialisers)

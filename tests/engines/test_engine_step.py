@@ -42,8 +42,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[EngineStepRun, str]
 def test_a_plan_is_built_and_passes_the_proof(built: tuple[EngineStepRun, str]) -> None:
     step, _ = built
     assert left(step) == LEFT
-    answered = json.loads((step.output / "outputs.json").read_text())
-    assert answered == [
+    outputs = json.loads((step.output / "outputs.json").read_text())
+    assert outputs == [
         {"name": "y", "shape": [1, 3], "values": [2, 4, 0.2]},
         {"name": "m", "shape": [1, 3], "values": [2, -4, 6]},
     ]
@@ -72,16 +72,16 @@ def test_the_result_records_what_built_it_and_the_files_digests(built: tuple[Eng
         assert (one["bytes"], one["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
 
 
-@cases("machine, said")
+@cases("machine, expected")
 def test_another_machine_than_planned_is_refused_before_anything_is_built(
-    tmp_path: Path, machine: dict[str, Any], said: list[str]
+    tmp_path: Path, machine: dict[str, Any], expected: list[str]
 ) -> None:
     step = EngineStepRun.make(tmp_path, **machine)
     status, log = step.run()
     assert status == 3
     assert left(step) == ["result.json"]
     assert step.result["phase"] == "machine"
-    for words in said:
+    for words in expected:
         assert words in step.result["reason"]
         assert words in log
 
@@ -130,21 +130,21 @@ def test_forward_compatibility_that_the_entrypoint_sets_up_runs_the_images_cuda(
 
 
 @pytest.mark.parametrize(
-    ("compat", "image", "said"),
+    ("compat", "image", "expected"),
     [
         (UNAVAILABLE, {}, [UNAVAILABLE, "nvidia_entrypoint-stand-in.sh reports"]),
         ("", {"TRITONSTACK_NVIDIA_ENTRYPOINT": ""}, ["without NVIDIA's entrypoint (/opt/nvidia/nvidia_entrypoint.sh"]),
     ],
 )
 def test_nothing_is_built_where_the_entrypoint_makes_no_old_driver_run(
-    tmp_path: Path, compat: str, image: dict[str, str], said: list[str]
+    tmp_path: Path, compat: str, image: dict[str, str], expected: list[str]
 ) -> None:
     step = EngineStepRun.make(tmp_path, **OLD, compat=compat)
     status, log = step.run(**image)
     assert status == 3, log
     assert left(step) == ["result.json"]
     assert step.result["phase"] == "machine"
-    assert all(words in step.result["reason"] for words in [*said, *ADVICE])
+    assert all(words in step.result["reason"] for words in [*expected, *ADVICE])
     assert ("starts without NVIDIA's entrypoint" in log) == bool(image)
 
 
@@ -176,9 +176,9 @@ def test_a_job_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     assert not step.output.exists()
 
 
-@cases("job, trtexec, phase, said")
+@cases("job, trtexec, phase, expected")
 def test_a_failure_has_phase_reason_and_log(
-    tmp_path: Path, job: dict[str, Any], trtexec: str | None, phase: str, said: str
+    tmp_path: Path, job: dict[str, Any], trtexec: str | None, phase: str, expected: str
 ) -> None:
     step = EngineStepRun.make(tmp_path, **job)
     if trtexec is not None:
@@ -186,7 +186,7 @@ def test_a_failure_has_phase_reason_and_log(
     status = step.run()[0]
     assert (step.result["phase"], step.result["status"]) == (phase, status)
     assert status == {"build": 4, "proof": 5, "time": 6}[phase]
-    assert said in step.result["reason"]
+    assert expected in step.result["reason"]
     assert step.result["log_tail"] or trtexec
     assert left(step) == ["result.json", "trtexec.log"]
 

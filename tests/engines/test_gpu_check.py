@@ -87,16 +87,16 @@ def test_an_engine_returns_what_onnx_runtime_returns(
     problems = engine_problems(engine, release=release, gpu=FULL_GPU)
     if problems:
         pytest.skip(problems[0].found)
-    said: list[str] = []
+    lines: list[str] = []
     folder, script = tmp_path / "work", str(CHECK_GRAPH)
     folder.mkdir()
     exported = folder / "exported.onnx"
     arguments = ["-P", script, str(exported)]
-    run_script(environment="exporters", arguments=arguments, folder=folder, what="graph", report=said.append)
+    run_script(environment="exporters", arguments=arguments, folder=folder, what="graph", report=lines.append)
     graph = read_onnx(exported)
     inputs = proof_inputs(engine, graph, sample=None, seed=0, file=script)
-    reference = outputs_of_graph(exported, graph, inputs, work=folder, what="reference", report=said.append)
-    shutil.copyfile(graph_for_engine(engine, exported=exported, work=folder, report=said.append), folder / GRAPH)
+    reference = outputs_of_graph(exported, graph, inputs, work=folder, what="reference", report=lines.append)
+    shutil.copyfile(graph_for_engine(engine, exported=exported, work=folder, report=lines.append), folder / GRAPH)
     platform = Platform(release=release, gpu=FULL_GPU)  # whose options do not depend on the GPU
     write_job(folder, engine=engine, platform=platform, inputs=inputs, outputs=["y"], timeout_seconds=600)
     # This machine's trtexec is of no image, so its CUDA is not the release's.

@@ -49,7 +49,7 @@ class FakeRecords(fake_aws.FakeAws):
 
     def _DescribeStackEvents(self, **given: str) -> dict[str, Any]:
         self.stack.becomes(self.status)
-        page: dict[str, Any] = self.stack.answer(**given)
+        page: dict[str, Any] = self.stack.respond(**given)
         return page
 
 

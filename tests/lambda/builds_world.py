@@ -61,8 +61,8 @@ class FakeBuilds(fake_aws.FakeAws):
         idempotencyToken: str,
         environmentVariablesOverride: list[dict[str, str]],
     ) -> dict[str, Any]:
-        forgotten = self.started.get(idempotencyToken) and self._age(self.started[idempotencyToken]) >= TOKEN_MINUTES
-        if forgotten:
+        expired = self.started.get(idempotencyToken) and self._age(self.started[idempotencyToken]) >= TOKEN_MINUTES
+        if expired:
             del self.started[idempotencyToken]
         identity = self.started.setdefault(idempotencyToken, f"{projectName}:{len(self.builds)}")
         build = {
@@ -103,7 +103,7 @@ class FakeBuilds(fake_aws.FakeAws):
 
     def _DescribeStackEvents(self, **given: str) -> dict[str, Any]:
         self.stack.becomes(self.stack_status)
-        page: dict[str, Any] = self.stack.answer(**given)
+        page: dict[str, Any] = self.stack.respond(**given)
         return page
 
 
@@ -167,8 +167,8 @@ class FakeEngines(FakeBuilds):
 
     def _DescribeProcessingJob(self, ProcessingJobName: str) -> dict[str, Any]:
         job = self.jobs[ProcessingJobName]
-        told = {"ProcessingJobName": ProcessingJobName, "ProcessingJobStatus": job["status"]}
-        return {**told, **({"Environment": job["variables"]} if job["variables"] else {})}
+        description = {"ProcessingJobName": ProcessingJobName, "ProcessingJobStatus": job["status"]}
+        return {**description, **({"Environment": job["variables"]} if job["variables"] else {})}
 
     def _StopProcessingJob(self, ProcessingJobName: str) -> dict[str, Any]:
         job = self.jobs[ProcessingJobName]

@@ -60,7 +60,7 @@ class World(fake_aws.FakeAws):
 
     groups: dict[str, Group] = field(default_factory=dict)
     status: str = "CREATE_IN_PROGRESS"
-    lives: bool = False
+    exists: bool = False
     gone_keys: set[str] = field(default_factory=set)
     events: Any = None
     _clients: Any = None
@@ -98,12 +98,12 @@ class World(fake_aws.FakeAws):
         self.events.becomes(self.status)
         if StackName != self.events.stack_id:
             return {"StackEvents": []}
-        page: dict[str, Any] = self.events.answer(StackName=StackName, **given)
+        page: dict[str, Any] = self.events.respond(StackName=StackName, **given)
         return page
 
     def _DescribeEndpoint(self, EndpointName: str) -> dict[str, str]:
         assert EndpointName == ENDPOINT
-        if not self.lives:
+        if not self.exists:
             raise fake_aws.AwsError("ValidationException", f'Could not find endpoint "{ENDPOINT}".')
         return {"EndpointStatus": "InService"}
 

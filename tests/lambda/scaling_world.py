@@ -193,7 +193,7 @@ class ScaledEndpoint(EmulatedAws):
         return super().respond(operation, request, service=service)
 
     def _DescribeStackEvents(self, **given: str) -> dict[str, Any]:
-        page: dict[str, Any] = self.stack.answer(**given)
+        page: dict[str, Any] = self.stack.respond(**given)
         return page
 
     def _UpdateEndpointWeightsAndCapacities(self, **request: Any) -> dict[str, Any]:
@@ -267,9 +267,9 @@ class Template:
     @property
     def text(self) -> str:
         """The property ``Scaling``."""
-        first, *beside = map(self._scaling, self.variants)
+        first, *others = map(self._scaling, self.variants)
         document = {"endpoint": ENDPOINT, **first, "routing": dict(self.routing)}
-        return json.dumps({**document, "beside": beside} if beside else document)
+        return json.dumps({**document, "beside": others} if others else document)
 
     def _scaling(self, variant: str) -> dict[str, Any]:
         return {
@@ -311,7 +311,7 @@ class Stack:
 
     aws: Any = field(default_factory=ScaledEndpoint)
     backwards: bool = False  # whether a rollback goes from the last resource to the first
-    tells_replaced: bool = False  # whether a resource whose physical id changed gets an Update in a rollback, too
+    updates_replaced: bool = False  # whether a resource whose physical id changed gets an Update in a rollback, too
     twice: bool = False  # whether every event is delivered twice
     books: Books | None = None
 
@@ -422,7 +422,7 @@ class _Update:
             return
         self.stack.send("Settled", "Update", new, old, in_force=new)
         replaced = old.variant != new.variant
-        if not replaced or self.stack.tells_replaced:
+        if not replaced or self.stack.updates_replaced:
             self.undo.append(lambda: self.stack.send("Settled", "Update", old, new, in_force=old))
         if replaced:
             self.replaced.append(lambda: self.stack.send("Settled", "Delete", old, in_force=new))

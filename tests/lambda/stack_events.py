@@ -62,7 +62,7 @@ class StackEvents:
         """The stack's."""
         return str([each["ResourceStatus"] for each in self.events if each["LogicalResourceId"] == self.name][-1])
 
-    def answer(self, *, StackName: str, NextToken: str = "0") -> dict[str, Any]:
+    def respond(self, *, StackName: str, NextToken: str = "0") -> dict[str, Any]:
         """DescribeStackEvents: newest first, in pages."""
         assert StackName == self.stack_id
         start, newest = int(NextToken), self.events[::-1]

@@ -183,10 +183,10 @@ def test_a_record_holds_its_writer_predecessor_commit_and_platform(world: Any) -
     first = world.properties({"bert": A}, commits={"bert": "1" * 40})
     second = world.properties({"bert": B}, commits={"bert": "2" * 40})
     world.send("Create", first)
-    told = {"writer": "deployment", "platform": "24.09-t4"}
-    assert world.note("bert").items() >= {**told, "before": None, "commit": "1" * 40}.items()
+    expected = {"writer": "deployment", "platform": "24.09-t4"}
+    assert world.note("bert").items() >= {**expected, "before": None, "commit": "1" * 40}.items()
     world.send("Update", second, first)
-    assert world.note("bert").items() >= {**told, "before": A, "commit": "2" * 40}.items()
+    assert world.note("bert").items() >= {**expected, "before": A, "commit": "2" * 40}.items()
     world.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
     world.send("Update", first, second)
     back = {"writer": "restored", "platform": "24.09-t4", "digest": A, "before": B, "commit": "1" * 40}
@@ -397,7 +397,7 @@ def test_each_event_gets_one_response_with_an_id_that_never_changes(
 ) -> None:
     """CloudFormation deletes what it failed to create, so a Delete may come with properties missing."""
     monkeypatch.setattr(worlds.clients, "connect", world.aws.client)
-    heard = calling.record_responses(monkeypatch)
+    responses = calling.record_responses(monkeypatch)
     world.publish({"bert": A})
     properties = world.properties({"bert": A})
     events = [
@@ -411,7 +411,7 @@ def test_each_event_gets_one_response_with_an_id_that_never_changes(
         event = {"RequestType": request, "ResourceType": RECORDS_TYPE, **calling.IDS, "StackId": STACK, **both}
         world.begin(event)
         handler.handler(event, calling.context())
-    assert {each["PhysicalResourceId"] for each in heard} == {f"Custom::ReleaseRecords:{RECORDS}"}
-    assert [each["Status"] for each in heard] == ["FAILED", "SUCCESS", "SUCCESS", "SUCCESS"]
-    assert "Build and publish the environment" in heard[0]["Reason"]
-    assert heard[1]["Data"] == {"Written": "bert", "Deleted": ""}
+    assert {each["PhysicalResourceId"] for each in responses} == {f"Custom::ReleaseRecords:{RECORDS}"}
+    assert [each["Status"] for each in responses] == ["FAILED", "SUCCESS", "SUCCESS", "SUCCESS"]
+    assert "Build and publish the environment" in responses[0]["Reason"]
+    assert responses[1]["Data"] == {"Written": "bert", "Deleted": ""}

@@ -45,8 +45,8 @@ def test_objects_that_s3_throttles_are_deleted_in_a_second_request(aws: Any, mon
     assert handler.empty(aws.client("s3"), "archives") == 9
     assert aws.buckets == LEFT
     assert len(pauses) >= 5
-    told = [len(given["Delete"]["Objects"]) for given in aws.requests("DeleteObjects")]
-    assert sum(told) == 9 + 5 + 1 + 2, "what is deleted is not told again"
+    counts = [len(given["Delete"]["Objects"]) for given in aws.requests("DeleteObjects")]
+    assert sum(counts) == 9 + 5 + 1 + 2, "what is deleted is not told again"
 
 
 def test_what_s3_never_has_time_for_fails_with_its_refusal(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,8 +74,8 @@ def test_logs_that_arrive_after_the_emptying_are_removed_too_until_the_bucket_is
     waits: list[float] = []
     monkeypatch.setattr(handler.time, "sleep", waits.append)
     aws.late_logs = 2
-    told = outcomes(aws, "Delete", monkeypatch)
-    assert (told["Status"], "archives" in aws.tags, aws.buckets) == ("SUCCESS", False, LEFT)
+    counts = outcomes(aws, "Delete", monkeypatch)
+    assert (counts["Status"], "archives" in aws.tags, aws.buckets) == ("SUCCESS", False, LEFT)
     assert len(waits) == 2
     assert outcomes(aws, "Delete", monkeypatch)["Status"] == "SUCCESS", "deleting again finds it gone"
 
@@ -92,8 +92,8 @@ def test_a_bucket_that_is_to_stay_is_left_as_it_is(
 
 def test_a_bucket_that_may_not_be_deleted_fails_the_deletion(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     aws.refused["DeleteBucket"] = "AccessDenied"
-    told = outcomes(aws, "Delete", monkeypatch)
-    assert (told["Status"], "AccessDenied" in told["Reason"]) == ("FAILED", True)
+    counts = outcomes(aws, "Delete", monkeypatch)
+    assert (counts["Status"], "AccessDenied" in counts["Reason"]) == ("FAILED", True)
 
 
 def outcomes(aws: Any, request: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -101,10 +101,10 @@ def outcomes(aws: Any, request: str, monkeypatch: pytest.MonkeyPatch) -> dict[st
     client = aws.client("s3")
     event = {"RequestType": request, "ResourceProperties": {"Bucket": "archives"}, **calling.IDS}
     with monkeypatch.context() as patch:
-        told: list[dict[str, Any]] = calling.record_responses(patch)
+        counts: list[dict[str, Any]] = calling.record_responses(patch)
         patch.setattr("boto3.client", lambda _service, **_: client)
         handler.handler(event, calling.context())
-    return told[0]
+    return counts[0]
 
 
 @pytest.mark.parametrize("request_type", ["Create", "Update"])

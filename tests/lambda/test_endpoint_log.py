@@ -23,7 +23,7 @@ DESTROYED, REMOVED = "DELETE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
 
 def of_sagemaker(**state: Any) -> Any:
     """A group that was there before the stack."""
-    return World(groups={NAME: Group(lines=["of before"], **state)}, lives=True)
+    return World(groups={NAME: Group(lines=["of before"], **state)}, exists=True)
 
 
 @pytest.mark.parametrize(("there", "done"), [(False, "made"), (True, "adopted")])
@@ -57,13 +57,13 @@ def test_a_group_that_the_stack_made_goes_with_it_and_a_retained_one_stays() -> 
 
 
 @pytest.mark.parametrize("status", [*ROLLED_BACK, REMOVED, DESTROYED])
-@pytest.mark.parametrize("lives", [True, False])
+@pytest.mark.parametrize("exists", [True, False])
 @pytest.mark.parametrize("retain", ["true", "false"])
-def test_an_adopted_group_is_never_deleted(status: str, lives: bool, retain: str) -> None:
+def test_an_adopted_group_is_never_deleted(status: str, exists: bool, retain: str) -> None:
     aws = of_sagemaker()
     aws.send("Create", Retain=retain)
     aws.send("Update", Retain=retain)
-    aws.status, aws.lives = status, lives
+    aws.status, aws.exists = status, exists
     aws.send("Delete", Retain=retain)
     assert aws.group().lines == ["of before"]
 
@@ -73,7 +73,7 @@ def test_a_group_whose_endpoint_exists_is_given_back_without_retention_and_key(s
     """As when ``logs.endpoint_days`` leaves the file, or the endpoint is kept when its stack is deleted."""
     aws = World()
     aws.send("Create")
-    aws.status, aws.lives = status, True
+    aws.status, aws.exists = status, True
     assert aws.send("Delete") == "given back"
     assert (aws.group().days, aws.group().key) == (None, None)
 
@@ -134,11 +134,11 @@ def test_the_setting_of_an_earlier_stack_is_not_given_back_when_it_is_removed(be
     """Deployed, destroyed with the group retained, deployed again, and the setting removed."""
     aws = of_sagemaker(days=before, key="arn:own") if before else World()
     aws.send("Create", Retain="true")
-    aws.status, aws.lives = DESTROYED, False
+    aws.status, aws.exists = DESTROYED, False
     for _ in range(2):
         aws.send("Delete", Retain="true")
     assert aws.group().days == 90
-    aws.status, aws.lives = "CREATE_IN_PROGRESS", True
+    aws.status, aws.exists = "CREATE_IN_PROGRESS", True
     aws.send("Create", stack=stack_arn(2), Retain="true")
     aws.status = REMOVED
     assert aws.send("Delete", stack=stack_arn(2), Retain="true") == "given back"
@@ -146,7 +146,7 @@ def test_the_setting_of_an_earlier_stack_is_not_given_back_when_it_is_removed(be
 
 
 def test_an_update_that_is_delivered_after_its_rollback_sets_nothing() -> None:
-    aws = World(lives=True)
+    aws = World(exists=True)
     aws.send("Create")
     late = {
         "RequestType": "Update",
@@ -171,7 +171,7 @@ def test_properties_and_groups_of_earlier_versions_are_taken() -> None:
     event = {"RequestType": "Update", "StackId": stack_arn(), "ResourceProperties": before}
     aws.deliver(event)
     aws.send("Update", old=before)
-    aws.status, aws.lives = DESTROYED, False
+    aws.status, aws.exists = DESTROYED, False
     assert aws.deliver(event | {"RequestType": "Delete"}) == "kept"
     assert aws.send("Delete") == "kept"
     assert aws.group().days == 90
@@ -193,7 +193,7 @@ STEPS = st.lists(
 def test_no_history_deletes_a_group_that_another_made_or_whose_endpoint_exists(
     steps: list[str], again: bool, retain: str
 ) -> None:
-    aws, number, stands, set_up = World(), 0, False, False
+    aws, number, created, set_up = World(), 0, False, False
 
     def event(request: str, status: str) -> None:
         aws.status = status
@@ -202,38 +202,38 @@ def test_no_history_deletes_a_group_that_another_made_or_whose_endpoint_exists(
 
     for step in steps:
         held = aws.groups.get(NAME)
-        foreign, lived = held is not None and held.lines == ["of before"], aws.lives
+        foreign, existed = held is not None and held.lines == ["of before"], aws.exists
         if step == "SageMaker makes it":
             aws.groups.setdefault(NAME, Group(lines=["of before"]))
         elif step.startswith("deploy"):
             failing = step.endswith("fail")
-            number += not stands
+            number += not created
             if not set_up:
-                event("Create", "UPDATE_IN_PROGRESS" if stands else "CREATE_IN_PROGRESS")
+                event("Create", "UPDATE_IN_PROGRESS" if created else "CREATE_IN_PROGRESS")
                 if failing:
-                    event("Delete", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS" if stands else ROLLED_BACK[0])
+                    event("Delete", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS" if created else ROLLED_BACK[0])
             if not failing:
-                stands = set_up = aws.lives = True
+                created = set_up = aws.exists = True
             assert NAME in aws.groups, "what a deployment wrote, even one that failed, can be read"
         elif step == "remove setting" and set_up:
             event("Delete", REMOVED)
             set_up = False
             assert aws.group().days is None, "no line expires by a setting that was removed"
-        elif step == "destroy" and stands:
-            aws.lives = lived = False
+        elif step == "destroy" and created:
+            aws.exists = existed = False
             if set_up:
                 event("Delete", DESTROYED)
-            stands = set_up = False
-        if foreign or (held is not None and lived):
+            created = set_up = False
+        if foreign or (held is not None and existed):
             assert aws.groups.get(NAME) is held
 
 
 def test_a_refusal_is_reported_to_cloudformation(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = calling.record_responses(monkeypatch)
+    responses = calling.record_responses(monkeypatch)
     aws = World(gone_keys={"arn:key"})
     monkeypatch.setattr(clients, "connect", aws.client)
     event = {**calling.IDS, "RequestType": "Create", "ResourceProperties": world.properties(), "StackId": stack_arn()}
     aws.begin(event)
     handler.handler(event, calling.context())
-    assert (told[0]["Status"], told[0]["PhysicalResourceId"]) == ("FAILED", NAME)
-    assert "KMS key does not exist" in told[0]["Reason"]
+    assert (responses[0]["Status"], responses[0]["PhysicalResourceId"]) == ("FAILED", NAME)
+    assert "KMS key does not exist" in responses[0]["Reason"]

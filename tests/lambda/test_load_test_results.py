@@ -35,10 +35,10 @@ def recommendation(*, instance_type: str = "ml.g4dn.xlarge", count: int = 1, **m
     }
 
 
-def gathered(*answers: dict[str, Any] | None, **settings: Any) -> tuple[BenchDocument, list[str], str, FakeAws]:
+def gathered(*descriptions: dict[str, Any] | None, **settings: Any) -> tuple[BenchDocument, list[str], str, FakeAws]:
     """Document, failures and table for one configuration's jobs with these descriptions of SageMaker."""
     made = settings_of(configuration("fast"), **settings)
-    described = dict(zip([job["name"] for job in made["jobs"]], answers, strict=True))
+    described = dict(zip([job["name"] for job in made["jobs"]], descriptions, strict=True))
     aws = FakeAws(responses={"cloudwatch.GetMetricStatistics": {"Datapoints": []}})
     document, failed = results.gathered(made, described, clients.Aws(aws.client), complete=True)
     return BenchDocument.model_validate(document), failed, results.table(made, described), aws
@@ -67,8 +67,8 @@ def test_a_job_becomes_a_result_and_a_row_a_rate_is_of_one_instance(tmp_path: Pa
 
 
 def test_a_job_that_failed_has_a_result_with_the_reason_and_no_row(tmp_path: Path) -> None:
-    answers = completed(recommendation()), {"Status": "FAILED", "FailureReason": "no capacity"}
-    document, failed, table, _ = gathered(*answers, instance_types=["ml.g4dn.xlarge", "ml.g4dn.2xlarge"])
+    descriptions = completed(recommendation()), {"Status": "FAILED", "FailureReason": "no capacity"}
+    document, failed, table, _ = gathered(*descriptions, instance_types=["ml.g4dn.xlarge", "ml.g4dn.2xlarge"])
     assert [(each.instance_type, each.ended_by, each.failed) for each in document.results] == [
         ("ml.g4dn.xlarge", "COMPLETED", False),
         ("ml.g4dn.2xlarge", "FAILED: no capacity", True),

@@ -354,17 +354,17 @@ def test_one_that_cannot_be_stopped_keeps_no_other_running_and_is_tried_again(na
 
 
 @pytest.mark.parametrize(
-    ("places", "asked"),
+    ("places", "requested"),
     [
         ({"engine_project": ""}, {"ListProcessingJobs"}),
         ({"engine_jobs": ""}, {"ListBuildsForProject"}),
         ({"engine_project": "", "engine_jobs": ""}, set()),
     ],
 )
-def test_services_that_the_environment_does_not_use_get_no_request(places: dict[str, str], asked: set[str]) -> None:
+def test_services_that_the_environment_does_not_use_get_no_request(places: dict[str, str], requested: set[str]) -> None:
     world = EngineWorld()
     world.send(**places)
-    assert {each for each in world.aws.operations if each.startswith("List")} == asked
+    assert {each for each in world.aws.operations if each.startswith("List")} == requested
 
 
 def test_a_deployment_that_cannot_be_notified_keeps_no_job_running(monkeypatch: pytest.MonkeyPatch) -> None:

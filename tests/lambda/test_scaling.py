@@ -26,7 +26,7 @@ NATIVE = {"target", "policy"}
 FAILURES = ["before", "endpoint", "cancelled", "silent", "target", "policy", "after", "later"]
 A = Template(targets=(60, 600), schedules=("cron(0 7 ? * * *)",))
 B = world.replace(A, variant="b")
-WAYS = [(backwards, told) for backwards in (False, True) for told in (False, True)]
+WAYS = [(backwards, updates_replaced) for backwards in (False, True) for updates_replaced in (False, True)]
 
 
 @pytest.fixture(
@@ -34,7 +34,7 @@ WAYS = [(backwards, told) for backwards in (False, True) for told in (False, Tru
 )
 def stack(request: pytest.FixtureRequest) -> Any:
     """A stack with A deployed and scaled to 3, whose rollbacks go either way."""
-    made = Stack(backwards=request.param[0], tells_replaced=request.param[1])
+    made = Stack(backwards=request.param[0], updates_replaced=request.param[1])
     assert made.deploy(A)
     check(made, A)
     assert made.aws.log == [], "nothing was registered or put by the function"
@@ -155,13 +155,13 @@ def test_another_type_that_fails_leaves_the_old_variant_scaled_and_the_next_depl
         max_size=7,
     ),
     backwards=st.booleans(),
-    told=st.booleans(),
+    updates_replaced=st.booleans(),
     twice=st.booleans(),
 )
 def test_after_any_deployments_the_live_variant_is_scaled_as_in_the_template_in_force(
-    deployments: list[tuple[Any, str, int, int]], backwards: bool, told: bool, twice: bool
+    deployments: list[tuple[Any, str, int, int]], backwards: bool, updates_replaced: bool, twice: bool
 ) -> None:
-    stack = Stack(backwards=backwards, tells_replaced=told, twice=twice)
+    stack = Stack(backwards=backwards, updates_replaced=updates_replaced, twice=twice)
     in_force = Template()
     assert stack.deploy(in_force)
     for template, fails, breaks_after, count in deployments:
@@ -242,8 +242,8 @@ def test_scaling_that_comes_with_another_type_is_refused_before_anything_is_touc
 
 def test_scaling_that_comes_to_the_same_type_is_taken() -> None:
     stack = Stack(aws=world.ScaledEndpoint(begin=("a", 1)))
-    answer = stack.send("Before", "Create", A, in_force=A)
-    assert answer == {"InitialInstanceCount": "1", "TrafficRouting": world.CANARY}
+    response = stack.send("Before", "Create", A, in_force=A)
+    assert response == {"InitialInstanceCount": "1", "TrafficRouting": world.CANARY}
 
 
 def test_steps_are_for_the_same_variant_and_another_type_goes_all_at_once_without_their_size(stack: Any) -> None:
@@ -311,7 +311,7 @@ def test_only_settled_has_an_id_that_changes_with_the_variant() -> None:
 
 
 def test_a_failure_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = calling.record_responses(monkeypatch)
+    responses = calling.record_responses(monkeypatch)
     aws = world.ScaledEndpoint(begin=("a", 1))
     monkeypatch.setattr(clients, "connect", aws.client)
     monkeypatch.setenv("SCALING", B.text)
@@ -319,23 +319,23 @@ def test_a_failure_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch) 
     aws.stack.becomes("UPDATE_IN_PROGRESS")
     aws.stack.begins(sent)
     handler.handler(sent, calling.context())
-    assert answers[0]["Status"] == "FAILED"
-    assert "Deploy one of the two" in answers[0]["Reason"]
+    assert responses[0]["Status"] == "FAILED"
+    assert "Deploy one of the two" in responses[0]["Reason"]
     sent = {**calling.IDS, **world.event_of("After", "Update", B, A)}
     aws.stack.begins(sent)
     handler.handler(sent, calling.context())
-    assert answers[1]["Status"] == "SUCCESS"
+    assert responses[1]["Status"] == "SUCCESS"
 
 
 @pytest.mark.parametrize("kind", ["Before", "After"])
 def test_a_resource_whose_delete_sends_no_request_is_deleted_whatever_fails(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = calling.record_responses(monkeypatch)
+    responses = calling.record_responses(monkeypatch)
     monkeypatch.delenv("SCALING", raising=False)
     handler.handler({**event(kind, "Delete"), "ResourceProperties": {}, **calling.IDS}, calling.context())
-    [answer] = answers
-    assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "given")
+    [response] = responses
+    assert (response["Status"], response["PhysicalResourceId"]) == ("SUCCESS", "given")
 
 
 @pytest.mark.parametrize(

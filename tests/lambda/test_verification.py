@@ -90,13 +90,13 @@ def test_each_variants_model_is_called_on_its_own_variant(world: Any) -> None:
     assert (status, "has variant current-g4dn-xlarge, not" in reason) == ("FAILED", True)
 
 
-@cases("changes, said")
-def test_an_endpoint_that_runs_something_else_fails_before_any_call(world: Any, changes: Any, said: str) -> None:
+@cases("changes, message")
+def test_an_endpoint_that_runs_something_else_fails_before_any_call(world: Any, changes: Any, message: str) -> None:
     world.publish({"bert": A})
     world.aws.described = [world.endpoint(**changes)]
     status, reason, _ = world.create({"bert": A})
     assert status == "FAILED"
-    assert re.search(said, reason), reason
+    assert re.search(message, reason), reason
     assert world.invoked == []
 
 
@@ -246,9 +246,9 @@ def test_where_nothing_is_kept_loaded_unloads_do_not_count(world: Any) -> None:
 def test_a_request_that_lies_ready_is_sent_as_it_is(world: Any) -> None:
     world.publish({"bert": A}, body=None, content="cG5n", adapter="image")
     manifest = f"{worlds.PREFIX}bert.{A}"
-    told = json.loads(world.aws.buckets[worlds.BUCKET][f"{manifest}.json"])
-    told["client_files"] = {"sample-request.kserve": {"sha256": "0" * 64, "bytes": 1}}
-    world.aws.buckets[worlds.BUCKET][f"{manifest}.json"] = json.dumps(told).encode()
+    manifest_document = json.loads(world.aws.buckets[worlds.BUCKET][f"{manifest}.json"])
+    manifest_document["client_files"] = {"sample-request.kserve": {"sha256": "0" * 64, "bytes": 1}}
+    world.aws.buckets[worlds.BUCKET][f"{manifest}.json"] = json.dumps(manifest_document).encode()
     ready = b'{"inputs":[]}' + bytes(range(256))
     world.aws.buckets[worlds.BUCKET][f"{manifest}/sample-request.kserve"] = ready
     assert world.create({"bert": A})[0] == "SUCCESS"

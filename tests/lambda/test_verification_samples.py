@@ -21,12 +21,12 @@ samples: Any = importlib.import_module("lambda.verification.samples")  # `lambda
 TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 
 
-def answered(**outputs: Any) -> tuple[bytes, str]:
+def response_of(**outputs: Any) -> tuple[bytes, str]:
     """A response with these outputs, made by the request's encoder: the two differ in the name of the list alone."""
     body = encode(outputs, payload_format="binary")
     size = int(body.content_type.removeprefix(BINARY_PREFIX))
-    told = json.loads(body.content[:size])
-    header = json.dumps({"model_name": "m", "outputs": told["inputs"]}).encode()
+    read = json.loads(body.content[:size])
+    header = json.dumps({"model_name": "m", "outputs": read["inputs"]}).encode()
     return header + body.content[size:], f"{BINARY_PREFIX}{len(header)}"
 
 
@@ -36,21 +36,21 @@ def answered(**outputs: Any) -> tuple[bytes, str]:
     )
 )
 def test_every_type_is_decoded_as_numpy_has_it(array: Any) -> None:
-    output = samples.decode(*answered(y=array, z=array))["z"]
+    output = samples.decode(*response_of(y=array, z=array))["z"]
     assert output.shape == array.shape
     np.testing.assert_array_equal(np.array(output.values, array.dtype).reshape(array.shape), array)
 
 
 def test_brain_floats_are_decoded() -> None:
     array = np.array([1.5, -2.0, 3.140625, float("inf")], ml_dtypes.bfloat16)
-    assert list(samples.decode(*answered(y=array))["y"].values) == [1.5, -2.0, 3.140625, float("inf")]
+    assert list(samples.decode(*response_of(y=array))["y"].values) == [1.5, -2.0, 3.140625, float("inf")]
 
 
 @given(st.lists(st.binary(max_size=9), max_size=5))
 def test_bytes_are_decoded(items: list[bytes]) -> None:
     array = np.empty(len(items), object)
     array[:] = items
-    assert samples.decode(*answered(y=array))["y"].values == items
+    assert samples.decode(*response_of(y=array))["y"].values == items
 
 
 def test_a_response_in_json_is_accepted_too() -> None:
@@ -70,8 +70,8 @@ def test_a_response_in_json_is_accepted_too() -> None:
         (b'{"outputs":' + b"[" * 100_000, "application/json"),
         (b'{"outputs":[{"name":"y","datatype":"FP32","shape":[2],"data":[1]}]}', "application/json"),
         (b'{"outputs":[{"name":"y","datatype":"FP99","shape":[1]}]}', "application/json"),
-        (answered(y=np.zeros(3))[0][:-1], answered(y=np.zeros(3))[1]),
-        (answered(y=np.zeros(3))[0], BINARY_PREFIX + "many"),
+        (response_of(y=np.zeros(3))[0][:-1], response_of(y=np.zeros(3))[1]),
+        (response_of(y=np.zeros(3))[0], BINARY_PREFIX + "many"),
         (b"\xff\xfe", BINARY_PREFIX + "2"),
     ],
 )
@@ -82,9 +82,9 @@ def test_an_invalid_response_is_an_error(content: bytes, content_type: str) -> N
 
 def compared(expected: Any, found: Any, *, datatype: str = "FP32", tolerance: float = 0.1) -> None:
     wanted = np.array(expected)
-    told = [{"name": "y", "datatype": datatype, "shape": list(wanted.shape), "data": wanted.tolist()}]
+    read = [{"name": "y", "datatype": datatype, "shape": list(wanted.shape), "data": wanted.tolist()}]
     output = samples.Output(datatype=datatype, shape=np.shape(found), values=samples.flat(np.array(found).tolist()))
-    samples.compare(told, {"y": output}, tolerance=tolerance)
+    samples.compare(read, {"y": output}, tolerance=tolerance)
 
 
 @cases("datatype, expected, found")
@@ -92,9 +92,9 @@ def test_what_is_within_the_tolerance_is_right(datatype: str, expected: Any, fou
     compared(expected, found, datatype=datatype)
 
 
-@cases("datatype, expected, found, said")
-def test_a_difference_is_reported_with_its_place(datatype: str, expected: Any, found: Any, said: str) -> None:
-    with pytest.raises(samples.VerificationError, match=said):
+@cases("datatype, expected, found, message")
+def test_a_difference_is_reported_with_its_place(datatype: str, expected: Any, found: Any, message: str) -> None:
+    with pytest.raises(samples.VerificationError, match=message):
         compared(expected, found, datatype=datatype)
 
 
@@ -104,26 +104,26 @@ def test_whole_numbers_have_no_tolerance() -> None:
 
 
 def test_texts_are_compared_as_bytes_and_shown() -> None:
-    told = [{"name": "t", "datatype": "BYTES", "shape": [2], "data": ["yes", "é"]}]
-    right = samples.decode(*answered(t=np.array([b"yes", "é".encode()], object)))
-    samples.compare(told, right, tolerance=0.0)
-    wrong = samples.decode(*answered(t=np.array([b"yes", b"x" * 99], object)))
+    read = [{"name": "t", "datatype": "BYTES", "shape": [2], "data": ["yes", "é"]}]
+    right = samples.decode(*response_of(t=np.array([b"yes", "é".encode()], object)))
+    samples.compare(read, right, tolerance=0.0)
+    wrong = samples.decode(*response_of(t=np.array([b"yes", b"x" * 99], object)))
     with pytest.raises(samples.VerificationError, match=r"t\[1\]: b'\\xc3\\xa9' expected, b'xxx.*…"):
-        samples.compare(told, wrong, tolerance=0.0)
+        samples.compare(read, wrong, tolerance=0.0)
 
 
 def test_another_type_and_a_missing_output_are_reported() -> None:
-    told = [{"name": "y", "datatype": "FP32", "shape": [1], "data": [1.0]}]
+    read = [{"name": "y", "datatype": "FP32", "shape": [1], "data": [1.0]}]
     with pytest.raises(samples.VerificationError, match="datatype FP32 expected, INT32 found"):
-        samples.compare(told, samples.decode(*answered(y=np.zeros(1, np.int32))), tolerance=1.0)
+        samples.compare(read, samples.decode(*response_of(y=np.zeros(1, np.int32))), tolerance=1.0)
     with pytest.raises(samples.VerificationError, match="output y: expected, not found; found z"):
-        samples.compare(told, samples.decode(*answered(z=np.zeros(1, np.float32))), tolerance=1.0)
+        samples.compare(read, samples.decode(*response_of(z=np.zeros(1, np.float32))), tolerance=1.0)
 
 
 def test_an_output_that_the_sample_does_not_name_is_free_but_for_nan() -> None:
-    samples.compare([], samples.decode(*answered(z=np.ones(1))), tolerance=0.0)
+    samples.compare([], samples.decode(*response_of(z=np.ones(1))), tolerance=0.0)
     with pytest.raises(samples.VerificationError, match=r"z\[1\]: a number expected"):
-        samples.compare([], samples.decode(*answered(z=np.array([1.0, np.nan]))), tolerance=0.0)
+        samples.compare([], samples.decode(*response_of(z=np.array([1.0, np.nan]))), tolerance=0.0)
 
 
 def test_a_ready_request_is_what_the_client_would_send() -> None:

@@ -89,7 +89,7 @@ class FakeEndpoint(fake_aws.FakeAws):
 
     def _DescribeStackEvents(self, **given: str) -> dict[str, Any]:
         self.stack.becomes(self.stack_status)
-        page: dict[str, Any] = self.stack.answer(**given)
+        page: dict[str, Any] = self.stack.respond(**given)
         return page
 
     def _Invoke(self, FunctionName: str, InvocationType: str, Payload: Any) -> dict[str, Any]:

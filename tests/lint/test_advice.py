@@ -46,7 +46,7 @@ def test_an_enumeration_s_value_by_another_name_is_reported_with_the_right_one(
 
 
 @pytest.mark.parametrize(
-    ("line", "rule", "says"),
+    ("line", "rule", "expected"),
     [
         ('platform: "python"', "platform-unknown", 'backend: "python"'),
         ('platform: "onnxruntime"', "platform-unknown", 'backend: "onnxruntime" or platform: "onnxruntime_onnx"'),
@@ -61,11 +61,11 @@ def test_an_enumeration_s_value_by_another_name_is_reported_with_the_right_one(
     ],
 )
 def test_a_backend_by_another_name_is_reported_with_the_right_pair(
-    tmp_path: Path, line: str, rule: str, says: str
+    tmp_path: Path, line: str, rule: str, expected: str
 ) -> None:
     write(tmp_path, {"net/config.pbtxt": f"{line}\n{TENSORS}", "net/1/model.py": MODEL})
     [finding] = found(tmp_path, rule, ServingTarget.of_names(release="24.09", instance_type=None))
-    assert says in f"{finding.allowed}; {finding.advice}"
+    assert expected in f"{finding.allowed}; {finding.advice}"
 
 
 def test_a_backend_that_the_release_lacks_is_not_called_another_name(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def named(value: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("beside", "found", "advice"),
+    ("companions", "found", "advice"),
     [
         ({"w.data": bytes(64)}, None, ""),
         ({}, "weights in 'w.data', which is not there", "copy w.data there"),
@@ -237,10 +237,10 @@ def named(value: object) -> str:
     ids=named,
 )
 def test_the_weights_of_a_graph_are_there_and_whole(
-    tmp_path: Path, beside: dict[str, bytes], found: str | None, advice: str
+    tmp_path: Path, companions: dict[str, bytes], found: str | None, advice: str
 ) -> None:
     graph = _with_weights()
-    files = {"1/model.onnx": graph} | {f"1/{name}": content for name, content in beside.items()}
+    files = {"1/model.onnx": graph} | {f"1/{name}": content for name, content in companions.items()}
     findings = _found(_folder(tmp_path, 'backend: "onnxruntime"', files))
     assert [(found or "") in each.found and advice in each.advice for each in findings] == ([True] if found else [])
 

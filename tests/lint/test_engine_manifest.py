@@ -42,12 +42,12 @@ def _found(root: Path, config: str = CONFIG, entry: EngineEntry | None = None) -
     return [finding.found for finding in findings]
 
 
-@cases("old, new, said")
-def test_every_difference_is_found(tmp_path: Path, old: str, new: str, said: list[str]) -> None:
+@cases("old, new, words")
+def test_every_difference_is_found(tmp_path: Path, old: str, new: str, words: list[str]) -> None:
     assert old in CONFIG
     found = sorted(_found(tmp_path, CONFIG.replace(old, new)))
-    assert len(found) == len(said), found
-    assert all(one.startswith(start) for one, start in zip(found, sorted(said), strict=True)), found
+    assert len(found) == len(words), found
+    assert all(one.startswith(start) for one, start in zip(found, sorted(words), strict=True)), found
 
 
 def test_an_engine_that_takes_no_single_request_is_refused(tmp_path: Path) -> None:

@@ -65,9 +65,9 @@ def test_the_newest_operator_set_of_a_release_passes_and_the_next_does_not(
     write_graph(folder / "model.onnx", GRAPH | {"opset": opset})
     assert _found(tmp_path / "models", release) == []
     write_graph(folder / "model.onnx", GRAPH | {"opset": opset + 1})
-    (said,) = _found(tmp_path / "models", release)
-    assert said.startswith(f"operator set {opset + 1}; operator set {opset} or older, which ")
-    assert said.endswith(f" of release {release} reads [onnx-version]")
+    (reported,) = _found(tmp_path / "models", release)
+    assert reported.startswith(f"operator set {opset + 1}; operator set {opset} or older, which ")
+    assert reported.endswith(f" of release {release} reads [onnx-version]")
 
 
 def test_a_recipes_operator_set_is_compared_before_its_export_makes_the_graph(tmp_path: Path) -> None:
@@ -75,8 +75,10 @@ def test_a_recipes_operator_set_is_compared_before_its_export_makes_the_graph(tm
     folder = shutil.copytree(source, tmp_path / "model_repos/roberta-large-onnx")
     recipe = folder / "recipe.yaml"
     recipe.write_text(recipe.read_text().replace("opset: 17", "opset: 18"))
-    (said,) = _found(folder, OLDEST)
-    assert said.startswith("operator set 18; operator set 17 or older, which at most ONNX Runtime 1.13.1 of release 22")
+    (reported,) = _found(folder, OLDEST)
+    assert reported.startswith(
+        "operator set 18; operator set 17 or older, which at most ONNX Runtime 1.13.1 of release 22"
+    )
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -81,8 +81,8 @@ def test_onnx_runtime_judges_alike(tmp_path: Path) -> None:
     files = [tmp_path / f"{index}.onnx" for index in range(len(GRAPHS))]
     for file, (graph, _) in zip(files, GRAPHS.values(), strict=True):
         write_graph(file, graph)
-    said: list[str] = []
+    lines: list[str] = []
     arguments = ["-c", LOADS, *map(str, files)]
-    run_script(environment=PROOF_ENVIRONMENT, arguments=arguments, folder=tmp_path, what="it", report=said.append)
-    loaded = json.loads(said[0].removeprefix("it: "))
+    run_script(environment=PROOF_ENVIRONMENT, arguments=arguments, folder=tmp_path, what="it", report=lines.append)
+    loaded = json.loads(lines[0].removeprefix("it: "))
     assert dict(zip(GRAPHS, loaded, strict=True)) == {case: not rule for case, (_, rule) in GRAPHS.items()}

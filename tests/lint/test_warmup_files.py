@@ -45,5 +45,5 @@ def test_strings_have_their_lengths_and_are_as_many_as_the_shape_has(
     write(tmp_path, {"scores/config.pbtxt": CONFIG.format(dims=dims, batch=batch), "scores/1/model.py": MODEL})
     (tmp_path / "scores/warmup").mkdir()
     (tmp_path / "scores/warmup/text.raw").write_bytes(content)
-    said = [each.found for each in lint_folder(tmp_path) if each.level == "error"]
-    assert said == ([f"warmup/text.raw of {found}"] if found else [])
+    errors = [each.found for each in lint_folder(tmp_path) if each.level == "error"]
+    assert errors == ([f"warmup/text.raw of {found}"] if found else [])

@@ -51,8 +51,8 @@ def image_folder(places: Places, content: bytes) -> None:
     write(
         folder, {"double/config.pbtxt": CONFIG.replace("dims: [ 1 ]", "dims: [ 3, 4, 4 ]"), "double/1/model.py": MODEL}
     )
-    answer = {"name": "y", "datatype": "FP32", "shape": [1, 3, 4, 4], "data": [2.0] * 48}
-    (folder / "sample/answer.json").write_text(json.dumps({"outputs": [answer]}))
+    output = {"name": "y", "datatype": "FP32", "shape": [1, 3, 4, 4], "data": [2.0] * 48}
+    (folder / "sample/answer.json").write_text(json.dumps({"outputs": [output]}))
 
 
 def drawn(kind: str) -> bytes:

@@ -44,11 +44,11 @@ def test_every_expression_reads_metrics_of_its_own_and_nothing_else(endpoint: di
         for line in graph.series:
             names = set(re.findall(r"\b[A-Za-z][A-Za-z0-9_]*\b", line.expression or ""))
             assert names - FUNCTIONS == (set(line.metrics) if line.expression else set())
-        asked = queries(graph.series, period=60)
-        assert {each["Id"] for each in asked if each["ReturnData"]} == {line.key for line in graph.series}
+        requested = queries(graph.series, period=60)
+        assert {each["Id"] for each in requested if each["ReturnData"]} == {line.key for line in graph.series}
         # CloudWatch API reference, MetricDataQuery: the form of an Id, and that each is unique.
-        assert all(re.fullmatch(r"[a-z][a-zA-Z0-9_]*", each["Id"]) for each in asked)
-        assert len({each["Id"] for each in asked}) == len(asked)
+        assert all(re.fullmatch(r"[a-z][a-zA-Z0-9_]*", each["Id"]) for each in requested)
+        assert len({each["Id"] for each in requested}) == len(requested)
         for line in graph.series:
             assert (line.key in line.metrics) is (line.expression is None)
             assert all(

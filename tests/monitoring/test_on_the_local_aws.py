@@ -120,15 +120,15 @@ def serving(draw: object) -> Iterator[ThreadingHTTPServer]:
 def fetch(server: ThreadingHTTPServer, path: str, *, host: str = "127.0.0.1") -> tuple[int, str]:
     connection = HTTPConnection("127.0.0.1", server.server_port, timeout=30)
     connection.request("GET", path, headers={"Host": host})
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode()
+    response = connection.getresponse()
+    return response.status, response.read().decode()
 
 
 def test_the_page_is_served_with_its_data(server: ThreadingHTTPServer) -> None:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/", timeout=30) as answer:
-        text = answer.read().decode()
-        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-        assert answer.headers["Cache-Control"] == "no-store"
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/", timeout=30) as response:
+        text = response.read().decode()
+        assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert response.headers["Cache-Control"] == "no-store"
     assert text.count("<polyline") > 30
     assert 'http-equiv="refresh"' in text
 

@@ -40,9 +40,9 @@ def described() -> dict[str, Any]:
         "parameters": {
             kind: {
                 "name": outputs_parameter(environment="<environment>", stack=_stack(kind)),
-                "fields": dict(_types(TypeAdapter(told).json_schema())),
+                "fields": dict(_types(TypeAdapter(entries).json_schema())),
             }
-            for kind, told in sorted(KINDS.items())
+            for kind, entries in sorted(KINDS.items())
         },
         "release_record": release_parameter(environment="<environment>", endpoint="<endpoint>", model="<model>"),
         "stack_outputs": {kind: dict.fromkeys(names, "string") for kind, names in STACK_OUTPUTS.items()},

@@ -221,8 +221,10 @@ def test_no_condition_on_the_source_keeps_eventbridge_from_a_key_of_a_topic(
             principal = statement["Principal"]
             services = listed(principal.get("Service", [])) if isinstance(principal, dict) else []
             if "events.amazonaws.com" in services and statement["Effect"] == "Allow":
-                asked = [key for keys in statement.get("Condition", {}).values() for key in keys]
-                assert not [key for key in asked if key.lower().startswith("aws:source")], f"{stack}: {statement}"
+                condition_keys = [key for keys in statement.get("Condition", {}).values() for key in keys]
+                assert not [key for key in condition_keys if key.lower().startswith("aws:source")], (
+                    f"{stack}: {statement}"
+                )
 
 
 @pytest.mark.parametrize("name", ["local", "prod", "pipeline", "everything"])

@@ -54,9 +54,9 @@ def test_the_principal_of_a_resource_s_policy_decides_what_limits_it(
     principal: str, named: Any, others: dict[str, Any], kind: PolicyKind, allowed: bool
 ) -> None:
     """Of "How AWS enforcement code logic evaluates requests", with implicit denies of the other policies."""
-    asked = request(principal, session=SESSION if principal == ROLE else None)
+    tried = request(principal, session=SESSION if principal == ROLE else None)
     statement = {"Effect": "Allow", "Principal": named, "Action": "s3:*"}
-    found = evaluate(asked, Policies(resource=[statement], **others))
+    found = evaluate(tried, Policies(resource=[statement], **others))
     assert (found.allowed, found.explicit_deny, found.kind) == (allowed, False, kind)
     allowing = [statement] if kind is PolicyKind.RESOURCE else others.get("identity", [])
     assert found.statements == tuple(allowing) * allowed
@@ -65,9 +65,9 @@ def test_the_principal_of_a_resource_s_policy_decides_what_limits_it(
 @pytest.mark.parametrize("kind", PolicyKind)
 def test_an_explicit_deny_of_any_policy_wins(kind: PolicyKind) -> None:
     everything: dict[str, Any] = {each.name.lower(): [allow(Principal="*")] for each in PolicyKind}
-    asked, denying = request(session=SESSION), deny(Principal="*")
-    assert evaluate(asked, Policies(**everything)).allowed
-    found = evaluate(asked, Policies(**everything | {kind.name.lower(): [allow(Principal="*"), denying]}))
+    tried, denying = request(session=SESSION), deny(Principal="*")
+    assert evaluate(tried, Policies(**everything)).allowed
+    found = evaluate(tried, Policies(**everything | {kind.name.lower(): [allow(Principal="*"), denying]}))
     assert (found.allowed, found.explicit_deny, found.kind, found.statements) == (False, True, kind, (denying,))
 
 
@@ -82,9 +82,9 @@ def test_what_the_guide_has_no_rule_for_is_refused(statement: dict[str, Any], me
 @cases("policies, reason")
 def test_refusals_in_aws_s_words(policies: dict[str, Any], reason: str) -> None:
     action = "sts:AssumeRole" if "trust" in reason else "s3:Get"
-    asked = request(action=action, resource="arn:aws:s3:::b", session=SESSION)
+    tried = request(action=action, resource="arn:aws:s3:::b", session=SESSION)
     refused = f"User: {SESSION} is not authorized to perform: {action} on resource: arn:aws:s3:::b {reason}"
-    assert refusal(asked, evaluate(asked, Policies(**policies))) == refused
+    assert refusal(tried, evaluate(tried, Policies(**policies))) == refused
 
 
 def test_patterns_that_cover_patterns() -> None:

@@ -42,9 +42,9 @@ def forbidden(role: Role) -> list[Request]:
     rows = [*NONE_MAY, *BY_ANOTHER_WAY.get(role.name, []), *([] if endpoint is None else of_others(endpoint))]
     own = [each for each in requests(MAY[role.key]) if each.action in OF_ONE_ROLE]
 
-    def is_own(asked: Request) -> bool:
-        same = (each for each in own if (each.action, each.resource) == (asked.action, asked.resource))
-        return any(each.context.items() <= asked.context.items() for each in same)
+    def is_own(tried: Request) -> bool:
+        same = (each for each in own if (each.action, each.resource) == (tried.action, tried.resource))
+        return any(each.context.items() <= tried.context.items() for each in same)
 
     return [each for each in requests(rows) if not is_own(each)]
 
@@ -121,10 +121,10 @@ def mutants(role: Role) -> Iterator[tuple[str, Role]]:
 def test_each_mutation_of_a_statement_changes_a_verdict(world: World, name: str) -> None:
     """So every statement has a request that it allows and one that it must not."""
     role = world.roles[name]
-    asked = [*wanted(world, role), *forbidden(role)]
+    tried = [*wanted(world, role), *forbidden(role)]
 
     def verdicts(of: Role) -> list[tuple[bool, bool]]:
-        decisions = [world.decision(of, each) for each in asked]
+        decisions = [world.decision(of, each) for each in tried]
         return [(each.allowed, each.explicit_deny) for each in decisions]
 
     before = verdicts(role)
@@ -133,8 +133,8 @@ def test_each_mutation_of_a_statement_changes_a_verdict(world: World, name: str)
 
 def test_the_bucket_takes_nothing_in_the_clear(world: World) -> None:
     archive, plain = f"{BUCKET}/endpoints/e0/24.09-t4/a", {"aws:SecureTransport": "false"}
-    asked = Request(principal="", action="s3:GetObject", resource=archive, context=plain)
-    assert world.decision(world.roles["serving-e0/ExecutionRole"], asked).explicit_deny
+    tried = Request(principal="", action="s3:GetObject", resource=archive, context=plain)
+    assert world.decision(world.roles["serving-e0/ExecutionRole"], tried).explicit_deny
 
 
 def key_verdict(world: World, service: str, action: str, context: dict[str, str]) -> bool:
@@ -204,5 +204,5 @@ def test_a_load_test_inside_the_network_reaches_all_that_it_calls(world: World) 
     calls = [each for each in wanted(world, role) if not each.action.startswith(("ec2:", "kms:"))]
     ways = [(BEHIND.get(each.action, BEHIND[each.action.partition(":")[0]]), each) for each in calls]
     assert {service for service, _ in ways} == set(BEHIND.values()), "each of them is on the way"
-    asked = [(service, replace(each, principal=role.arn, context=ours | dict(each.context))) for service, each in ways]
-    assert [each for each in asked if not through(world, *each).allowed] == []
+    tried = [(service, replace(each, principal=role.arn, context=ours | dict(each.context))) for service, each in ways]
+    assert [each for each in tried if not through(world, *each).allowed] == []

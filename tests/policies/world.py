@@ -67,7 +67,7 @@ class World:
 
     def decision(self, role: Role, request: Request) -> Decision:
         """What comes of a request by a role, whose statements may be others than those of the world."""
-        asked = replace(request, principal=role.arn, context={**SENT, **request.context})
+        sent = replace(request, principal=role.arn, context={**SENT, **request.context})
         of_bucket = re.match(r"arn:aws:s3:::archives($|/)", request.resource) is not None
         of_key = request.resource == KEY
         policies = Policies(
@@ -76,7 +76,7 @@ class World:
             resource=self.key_policy if of_key else self.bucket_policy if of_bucket else None,
             resource_must_allow=of_key,
         )
-        return evaluate(asked, policies)
+        return evaluate(sent, policies)
 
 
 def world_of(stage: EnvironmentStage) -> World:

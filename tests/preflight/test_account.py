@@ -69,7 +69,7 @@ def another_accounts(request: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("answer", "outcome", "found", "advice"),
+    ("response", "outcome", "found", "advice"),
     [
         ({}, "passes", BUCKET, ""),
         (AwsError("404"), "fails", f"no bucket {BUCKET}", "npx cdk bootstrap .*#the-bootstrap-bucket-is-gone"),
@@ -80,18 +80,18 @@ def another_accounts(request: dict[str, Any]) -> Any:
     ids=["there", "gone", "denied", "another account's", "throttled"],
 )
 def test_the_bootstraps_bucket_itself_is_looked_for_by_its_owner(
-    tmp_path: Path, answer: Response, outcome: str, found: str, advice: str
+    tmp_path: Path, response: Response, outcome: str, found: str, advice: str
 ) -> None:
     """The bootstrap version is a parameter, which stays after the bucket is deleted."""
-    session = FakeAws(responses={**bootstrap("21"), "s3.HeadBucket": answer})
+    session = FakeAws(responses={**bootstrap("21"), "s3.HeadBucket": response})
     subject = Subject(served=served(tmp_path), calls=ReadOnlyCalls(session), project=tmp_path, local=False)
     version, bucket = check_bootstrap(subject)
     assert (version.outcome, bucket.subject, bucket.outcome) == ("passes", "bucket", outcome)
     assert re.search(found, bucket.found)
     assert re.search(advice, bucket.advice)
     assert bucket.permission == ("s3:ListBucket" if "denies" in found else None)
-    asked = [request for operation, request in session.calls if operation == "s3.HeadBucket"]
-    assert asked[0] == {"Bucket": BUCKET, "ExpectedBucketOwner": ACCOUNT}
+    requests = [request for operation, request in session.calls if operation == "s3.HeadBucket"]
+    assert requests[0] == {"Bucket": BUCKET, "ExpectedBucketOwner": ACCOUNT}
 
 
 def test_a_qualifier_of_ones_own_is_in_the_advice(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_an_image_is_looked_up_by_tag_in_the_account_that_keeps_it(tmp_path: Pat
     assert (request["repositoryName"], request["imageIds"]) == ("sagemaker-tritonserver", [{"imageTag": "24.09-py3"}])
 
 
-@pytest.mark.parametrize("answer", [MISSING, AwsError("RepositoryNotFoundException")])
-def test_an_image_that_is_not_there_fails(tmp_path: Path, answer: Any) -> None:
-    (result,) = results_of(check_image, served(tmp_path), {"ecr.BatchGetImage": answer}).values()
+@pytest.mark.parametrize("response", [MISSING, AwsError("RepositoryNotFoundException")])
+def test_an_image_that_is_not_there_fails(tmp_path: Path, response: Any) -> None:
+    (result,) = results_of(check_image, served(tmp_path), {"ecr.BatchGetImage": response}).values()
     assert result.outcome == "fails"
     assert "image:" in result.advice
 

@@ -53,16 +53,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def server_with(*answers: tuple[int, dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
+def server_with(*replies: tuple[int, dict[str, Any]]) -> Iterator[tuple[str, list[str]]]:
     """A server with these responses, one after the other, the last for ever; its URL and its requests."""
-    asked: list[str] = []
+    received: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             """Respond."""
             self.rfile.read(int(self.headers["Content-Length"]))
-            status, body = answers[min(len(asked), len(answers) - 1)]
-            asked.append(self.headers["X-Amz-Target"])
+            status, body = replies[min(len(received), len(replies) - 1)]
+            received.append(self.headers["X-Amz-Target"])
             content = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
@@ -75,7 +75,7 @@ def server_with(*answers: tuple[int, dict[str, Any]]) -> Iterator[tuple[str, lis
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        yield f"http://127.0.0.1:{server.server_address[1]}", received
     finally:
         server.shutdown()
         server.server_close()
@@ -90,12 +90,12 @@ THROTTLED = (400, {"__type": "ThrottlingException", "message": "Rate exceeded"})
 
 
 def test_a_throttled_request_is_tried_again_and_one_that_stays_throttled_is_unknown() -> None:
-    with server_with(THROTTLED, (200, {"Parameter": {"Value": "v"}})) as (url, asked):
+    with server_with(THROTTLED, (200, {"Parameter": {"Value": "v"}})) as (url, received):
         assert read_parameter(url)["Parameter"]["Value"] == "v"
-    assert len(asked) == 2
-    with server_with(THROTTLED) as (url, asked), pytest.raises(NotKnownError, match="throttled"):
+    assert len(received) == 2
+    with server_with(THROTTLED) as (url, received), pytest.raises(NotKnownError, match="throttled"):
         read_parameter(url)
-    assert len(asked) == 2
+    assert len(received) == 2
 
 
 def test_a_service_that_never_responds_is_unknown() -> None:

@@ -26,7 +26,7 @@ NETWORK = {"imported": IMPORTED}
 def subnets(*, owner: str = ACCOUNT, **rows: tuple[str, str, int]) -> dict[str, Response]:
     """EC2 with these subnets: id (``_`` for ``-``) → VPC, zone, free addresses."""
 
-    def answer(request: dict[str, Any]) -> dict[str, Any]:
+    def respond(request: dict[str, Any]) -> dict[str, Any]:
         (name,) = request["Filters"][0]["Values"]
         row = rows.get(name.replace("-", "_"))
         if row is None:
@@ -34,7 +34,7 @@ def subnets(*, owner: str = ACCOUNT, **rows: tuple[str, str, int]) -> dict[str, 
         where = {"VpcId": row[0], "AvailabilityZone": row[1], "AvailableIpAddressCount": row[2]}
         return {"Subnets": [{"SubnetId": name, "OwnerId": owner, **where}]}
 
-    return {"ec2.DescribeSubnets": answer}
+    return {"ec2.DescribeSubnets": respond}
 
 
 def test_subnets_need_an_address_an_instance_the_new_fleet_included(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_subnet_of_another_vpc_or_zone_fails(tmp_path: Path, row: tuple[str, s
 
 
 @pytest.mark.parametrize(
-    ("said", "owner", "outcome", "advice"),
+    ("state", "owner", "outcome", "advice"),
     [
         (None, ACCOUNT, "passes", ""),
         (OTHERS, OTHERS, "passes", ""),
@@ -63,9 +63,9 @@ def test_a_subnet_of_another_vpc_or_zone_fails(tmp_path: Path, row: tuple[str, s
     ],
 )
 def test_the_owner_of_shared_subnets_is_named_for_the_roles_policies(
-    tmp_path: Path, said: str | None, owner: str, outcome: str, advice: str
+    tmp_path: Path, state: str | None, owner: str, outcome: str, advice: str
 ) -> None:
-    what = served(tmp_path, network={"imported": {**IMPORTED, "owner_account": said}})
+    what = served(tmp_path, network={"imported": {**IMPORTED, "owner_account": state}})
     responses = subnets(owner=owner, subnet_0a=("vpc-01", "us-east-1a", 99), subnet_0b=("vpc-01", "us-east-1b", 99))
     found = results_of(check_subnet, what, responses)
     assert {each.outcome for each in found.values()} == {outcome}

@@ -38,14 +38,14 @@ def role(*, arn: str = ROLE, trust: Any = TRUST) -> dict[str, Response]:
 def simulated(*denied: str) -> dict[str, Response]:
     """IAM's simulator, which denies these actions."""
 
-    def answer(request: dict[str, Any]) -> dict[str, Any]:
+    def respond(request: dict[str, Any]) -> dict[str, Any]:
         rows = [
             {"EvalActionName": name, "EvalDecision": "implicitDeny" if name in denied else "allowed"}
             for name in request["ActionNames"]
         ]
         return {"EvaluationResults": rows, "IsTruncated": False}
 
-    return {"iam.SimulatePrincipalPolicy": answer}
+    return {"iam.SimulatePrincipalPolicy": respond}
 
 
 WHOLE = {**role(), **DEPLOYED, **simulated()}
@@ -91,15 +91,15 @@ def test_what_is_simulated_is_a_sample_of_each_resource_under_the_statements_con
     session = FakeAws(responses=WHOLE)
     what = served(tmp_path, OWN)
     list(check_role(Subject(served=what, calls=ReadOnlyCalls(session), project=tmp_path, local=False)))
-    asked = [request for name, request in session.calls if name == "iam.SimulatePrincipalPolicy"]
-    assert {request["PolicySourceArn"] for request in asked} == {ROLE}
-    by_action = {request["ActionNames"][-1]: request for request in asked}
+    requests = [request for name, request in session.calls if name == "iam.SimulatePrincipalPolicy"]
+    assert {request["PolicySourceArn"] for request in requests} == {ROLE}
+    by_action = {request["ActionNames"][-1]: request for request in requests}
     archive = "arn:aws:s3:::archives/endpoints/e0/24.09-t4/preflight"
     assert by_action["s3:GetObject"]["ResourceArns"] == [archive]
     [prefix] = by_action["s3:ListBucket"]["ContextEntries"]
     assert (prefix["ContextKeyName"], prefix["ContextKeyValues"]) == ("s3:prefix", ["endpoints/e0/24.09-t4/preflight"])
     assert by_action["cloudwatch:PutMetricData"]["ResourceArns"] == ["*"]
-    [logs] = [request["ResourceArns"] for request in asked if request["ActionNames"][-1] == "logs:PutLogEvents"]
+    [logs] = [request["ResourceArns"] for request in requests if request["ActionNames"][-1] == "logs:PutLogEvents"]
     assert logs == [f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/sagemaker/Endpoints/test-e0:log-stream:preflight"]
 
 

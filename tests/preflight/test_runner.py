@@ -37,18 +37,18 @@ def test_results_come_in_the_order_of_the_checks_after_the_account(tmp_path: Pat
     assert len({check.name for check in CHECKS}) == len(CHECKS)
     subject = subject_of(served(tmp_path), caller())
     second = threading.Event()
-    said: list[str] = []
+    messages: list[str] = []
 
-    def say(text: str) -> None:
-        said.append(text)
+    def report(text: str) -> None:
+        messages.append(text)
         if "waiting for slow" in text and "quick" not in text:
             second.set()
 
     checks = (check_of("slow", "fails", after=second), check_of("quick", "passes", "passes"))
-    results = run_checks(subject, checks=checks, say=say)
+    results = run_checks(subject, checks=checks, say=report)
     assert [result.check for result in results] == ["account", "slow", "quick", "quick"]
-    assert said[0].startswith("0 of 2 checks; waiting for slow, quick")
-    assert said[1] == "1 of 2 checks; waiting for slow"
+    assert messages[0].startswith("0 of 2 checks; waiting for slow, quick")
+    assert messages[1] == "1 of 2 checks; waiting for slow"
 
 
 def test_another_account_fails_without_further_requests_there(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ class Way:
     emulator: Emulator
     name: str
     exports: Path
-    said: list[tuple[str, str]] = field(default_factory=list)
+    messages: list[tuple[str, str]] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
     runs: list[str] = field(default_factory=list)
     before_run: Callable[[str], None] = lambda _name: None
@@ -212,7 +212,7 @@ class Way:
             source_of=source_of,
             bucket=bucket,
             places=places,
-            watch=lambda archive, text: self.said.append((archive, text)),
+            watch=lambda archive, text: self.messages.append((archive, text)),
             stop=self.stop,
             runner_for=runner_for
             or partial(real_runner_for, session=Clients(self.emulator), bucket=bucket, stop=self.stop),

@@ -57,11 +57,11 @@ def document(**changes: Any) -> str:
     return json.dumps({name: value for name, value in {**plain, **changes}.items() if value != "gone"})
 
 
-@cases("changes, said")
-def test_a_wrong_document_is_refused_with_its_fields(changes: dict[str, Any], said: list[str]) -> None:
+@cases("changes, expected")
+def test_a_wrong_document_is_refused_with_its_fields(changes: dict[str, Any], expected: list[str]) -> None:
     with pytest.raises(InputError) as refused:
         read_order(document(**changes), file="s3://bucket/order.json")
-    for words in ["s3://bucket/order.json", *said]:
+    for words in ["s3://bucket/order.json", *expected]:
         assert words in str(refused.value)
 
 

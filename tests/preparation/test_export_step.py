@@ -80,16 +80,16 @@ def engine(**fields: Any) -> Engine:
 
 
 def test_weights_become_fp16_and_inputs_and_outputs_keep_their_types(tmp_path: Path) -> None:
-    graph, said = tmp_path / "model.onnx", list[str]()
+    graph, lines = tmp_path / "model.onnx", list[str]()
     arguments = ["-P", str(CHECK_GRAPH), str(graph)]
     run_script(environment="exporters", arguments=arguments, folder=tmp_path, what="graph", report=lambda _line: None)
-    half = graph_for_engine(engine(), exported=graph, work=tmp_path, report=said.append)
-    assert said[0] == "model.onnx in FP16: 2 of 2 FP32 weights are FP16 now"
+    half = graph_for_engine(engine(), exported=graph, work=tmp_path, report=lines.append)
+    assert lines[0] == "model.onnx in FP16: 2 of 2 FP32 weights are FP16 now"
     read = read_onnx(half)
     assert [each.datatype for each in (*read.inputs, *read.outputs)] == ["FP32", "FP32"]
     given = {"x": np.linspace(-1, 1, 64, dtype=np.float32).reshape(1, 64)}
     full, made = (
-        outputs_of_graph(path, read, given, work=tmp_path, what="answer", report=said.append)["y"]
+        outputs_of_graph(path, read, given, work=tmp_path, what="answer", report=lines.append)["y"]
         for path in (graph, half)
     )
     assert np.allclose(full, made, atol=2e-2)
@@ -118,10 +118,10 @@ def test_int8_has_its_ranges_from_a_cache_or_from_the_graph(
     if cache is not None:
         (tmp_path / "c.cache").write_text(cache)
     half, _, precision = precision.rpartition(" ")
-    wish = engine(precision=precision, graph_precision=half or None, calibration_cache="c.cache" if cache else None)
-    said = [f"{one.field}: {one.found}" for one in quantisation_problems(wish, graph, tmp_path)]
-    assert len(said) == bool(refused)
-    assert refused in "".join(said)
+    wanted = engine(precision=precision, graph_precision=half or None, calibration_cache="c.cache" if cache else None)
+    lines = [f"{one.field}: {one.found}" for one in quantisation_problems(wanted, graph, tmp_path)]
+    assert len(lines) == bool(refused)
+    assert refused in "".join(lines)
 
 
 @pytest.mark.parametrize("precision", ["fp16", "fp32", "bf16"])

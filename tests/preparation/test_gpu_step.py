@@ -65,23 +65,23 @@ def write_output(folder: Path, content: bytes | None, *, tensorrt: str = "10.4.0
 
 def keep(aws: FakeAws, folder: Path, *, before: str | None = None) -> list[str]:
     """Keep what a step left; what was reported."""
-    said: list[str] = []
-    keep_timing_cache(bucket(aws), folder, gpu="A10G", before=before, report=said.append)
-    return said
+    lines: list[str] = []
+    keep_timing_cache(bucket(aws), folder, gpu="A10G", before=before, report=lines.append)
+    return lines
 
 
 def fetch(aws: FakeAws, folder: Path) -> tuple[str | None, list[str]]:
     """Fetch for a job; its digest, and what was reported."""
-    said: list[str] = []
-    return fetch_timing_cache(bucket(aws), folder, gpu="A10G", report=said.append), said
+    lines: list[str] = []
+    return fetch_timing_cache(bucket(aws), folder, gpu="A10G", report=lines.append), lines
 
 
 def test_the_next_build_starts_from_what_the_last_one_timed(aws: FakeAws, tmp_path: Path) -> None:
     assert keep(aws, write_output(tmp_path / "output", b"tactics")) == []
     assert list(aws.artifacts) == [KEY]
-    digest, said = fetch(aws, job(tmp_path / "job"))
+    digest, lines = fetch(aws, job(tmp_path / "job"))
     assert (tmp_path / "job/timing.cache").read_bytes() == b"tactics"
-    assert (digest is not None, said) == (True, [])
+    assert (digest is not None, lines) == (True, [])
     keep(aws, tmp_path / "output", before=digest)
     assert aws.writes == [KEY], "it did not change, and is not written again"
     assert fetch(aws, job(tmp_path / "none", cache=False)) == (None, [])
@@ -98,18 +98,18 @@ def test_a_cache_of_another_tensorrt_or_gpu_is_not_taken(aws: FakeAws, tmp_path:
 def test_a_bucket_that_refuses_costs_the_cache_alone(aws: FakeAws, tmp_path: Path) -> None:
     kept = bucket(aws)
     kept.s3 = unreachable("s3")
-    said: list[str] = []
-    assert fetch_timing_cache(kept, job(tmp_path / "job"), gpu="A10G", report=said.append) is None
-    keep_timing_cache(kept, write_output(tmp_path / "output", b"tactics"), gpu="A10G", before=None, report=said.append)
-    assert len(said) == 2
-    assert all("Could not connect" in line for line in said)
+    lines: list[str] = []
+    assert fetch_timing_cache(kept, job(tmp_path / "job"), gpu="A10G", report=lines.append) is None
+    keep_timing_cache(kept, write_output(tmp_path / "output", b"tactics"), gpu="A10G", before=None, report=lines.append)
+    assert len(lines) == 2
+    assert all("Could not connect" in line for line in lines)
 
 
 class Refusing:
     """A runner whose TensorRT does not read its cache, in the given words."""
 
-    def __init__(self, *, says: str) -> None:
-        self.says, self.caches = says, list[bool]()
+    def __init__(self, *, printed: str) -> None:
+        self.says, self.caches = printed, list[bool]()
 
     def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
         report(name)
@@ -135,14 +135,14 @@ def build(aws: FakeAws, folder: Path, runner: Refusing) -> None:
 
 
 def test_an_engine_whose_tensorrt_refuses_the_cache_is_built_without_it(aws: FakeAws, tmp_path: Path) -> None:
-    runner = Refusing(says="[E] Error[4]: createTimingCache failed: timing cache is of another version")
+    runner = Refusing(printed="[E] Error[4]: createTimingCache failed: timing cache is of another version")
     build(aws, tmp_path, runner)
     assert runner.caches == [True, False]
     assert aws.artifacts[KEY] == b"new tactics"
 
 
 def test_an_engine_that_fails_for_another_reason_is_not_built_again(aws: FakeAws, tmp_path: Path) -> None:
-    runner = Refusing(says="[I] timing cache loaded")
+    runner = Refusing(printed="[I] timing cache loaded")
     with pytest.raises(EngineFailedError):
         build(aws, tmp_path, runner)
     assert runner.caches == [True]

@@ -49,10 +49,10 @@ def put(
     dependency: Dependency,
     target: str | None,
     content: bytes = b"archive",
-    told: bytes | None = None,
+    described: bytes | None = None,
 ) -> None:
-    """Put an archive and its manifest at a place; ``told``: the content that the manifest describes."""
-    manifest = manifest_for(told or content, dependency=dependency, target=target)
+    """Put an archive and its manifest at a place; ``described``: the content that the manifest describes."""
+    manifest = manifest_for(described or content, dependency=dependency, target=target)
     aws.artifacts[place.manifest(NAME)] = manifest.to_json().encode()
     aws.artifacts[place.archive(NAME)] = content
     aws.metadata[place.archive(NAME)] = {"sha256": hashlib.sha256(content).hexdigest()}
@@ -112,8 +112,8 @@ def test_an_archive_is_copied_from_where_its_bytes_serve_here_too(
     aws: FakeAws, source: ArchiveSource, dependency: Dependency, platform: Platform, outcome: str
 ) -> None:
     put(aws, other(platform), dependency=dependency, target=target_for(dependency, platform))
-    for said in (dependency, None):
-        work = needed(aws, source, order(said))
+    for recorded in (dependency, None):
+        work = needed(aws, source, order(recorded))
         assert kind(work) == outcome
         assert [(copy.source, copy.place.platform) for copy in work.copies] == [(other(platform), T4)] * len(
             work.copies
@@ -131,12 +131,12 @@ def test_on_the_local_aws_an_archive_of_any_python_serves(aws: FakeAws, source: 
     assert kind(needed(aws, source, order("python"), local=False)) == "build"
 
 
-@pytest.mark.parametrize("told", [b"rival's", None])
+@pytest.mark.parametrize("described", [b"rival's", None])
 def test_an_archive_whose_manifest_is_gone_or_anothers_is_not_copied(
-    aws: FakeAws, source: ArchiveSource, told: bytes | None
+    aws: FakeAws, source: ArchiveSource, described: bytes | None
 ) -> None:
-    put(aws, other(T4), dependency="none", target=None, told=told)
-    if told is None:
+    put(aws, other(T4), dependency="none", target=None, described=described)
+    if described is None:
         aws.artifacts[other(T4).manifest(NAME)] = b"{"
     assert kind(needed(aws, source, order("none"))) == "build"
     put(aws, other(A10G), dependency="none", target=None)
@@ -176,13 +176,13 @@ def test_the_last_lines_are_one_for_each_failure_in_the_form_that_a_deployment_f
         Failure(phase="engine", name=BERT, error=engine),
         Failure(phase="export", name=RESNET, error=WorkFailedError("export failed:\n  line")),
     ]
-    said = str(PrepareFailedError(failures, left=[BERT], summary=EMPTY)).splitlines()
-    assert said[-2:] == [
+    recorded = str(PrepareFailedError(failures, left=[BERT], summary=EMPTY)).splitlines()
+    assert recorded[-2:] == [
         f"FAILED in phase engine of {BERT}: no tactic (log: https://log)",
         f"FAILED in phase export of {RESNET}: export failed: line",
     ]
-    assert "  [E] two" in said
-    assert f"given up, since another failed: {BERT}" in said
+    assert "  [E] two" in recorded
+    assert f"given up, since another failed: {BERT}" in recorded
 
 
 def test_a_long_reason_is_cut_and_keeps_its_link() -> None:

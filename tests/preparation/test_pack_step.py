@@ -65,8 +65,8 @@ def test_a_value_is_refused_exactly_where_it_is_off_by_more_than_is_allowed(
 
 def test_the_largest_difference_and_the_number_of_wrong_values_are_named(tmp_path: Path) -> None:
     given_ = np.array([[0, 0.5, 0], [0, 0, -2.0]])
-    said = r"tensor y: differs by up to 2 from ONNX Runtime, 0\.1 allowed; 2 of 6 values"
-    with pytest.raises(WorkFailedError, match=said):
+    message = r"tensor y: differs by up to 2 from ONNX Runtime, 0\.1 allowed; 2 of 6 values"
+    with pytest.raises(WorkFailedError, match=message):
         _compare(tmp_path, given_, np.zeros((2, 3), np.float32), 0.1)
 
 

@@ -38,10 +38,10 @@ def test_a_second_run_builds_and_exports_nothing(way: Way) -> None:
     order = way.order("tiny-engine", "double")
     assert str(way.run_here(order)) == "2 built"
     there = way.keys()
-    way.said.clear()
+    way.messages.clear()
     shutil.rmtree(way.places.archives)  # another machine
     assert str(way.run_here(order)) == "2 there already"
-    assert (way.said, way.keys(), len(way.runs)) == ([], there, 1)
+    assert (way.messages, way.keys(), len(way.runs)) == ([], there, 1)
 
 
 def test_an_engine_is_built_once_a_platform_and_copied_to_its_other_endpoints(way: Way) -> None:
@@ -53,9 +53,9 @@ def test_an_engine_is_built_once_a_platform_and_copied_to_its_other_endpoints(wa
     assert manifest.engines["tiny-engine"].stand_in
     assert manifest.engines["tiny-engine"].gpu.startswith("NVIDIA A10G")
     assert way.keys("staging/") == []
-    way.said.clear()
+    way.messages.clear()
     assert str(way.run_here(way.order("tiny-engine", endpoint="three"))) == "1 copied"
-    assert not any("export" in text for _, text in way.said)
+    assert not any("export" in text for _, text in way.messages)
     assert str(way.run_here(way.order("tiny-engine", platform=T4))) == "1 built"
     assert way.manifest("tiny-engine", ONE_T4).target == "24.09-t4"
     assert len(way.runs) == 2
@@ -72,7 +72,7 @@ def test_copies_of_a_model_share_one_engine(way: Way) -> None:
 
 def test_archives_are_exported_and_committed_while_an_engine_is_built(way: Way) -> None:
     def until_the_other_is_committed(_name: str) -> None:
-        while not any(text.startswith("built: ") for archive, text in way.said if archive == "double"):
+        while not any(text.startswith("built: ") for archive, text in way.messages if archive == "double"):
             assert not way.stop.wait(0.02), "the other archive waited for the engine"
 
     way.before_run = until_the_other_is_committed

@@ -127,14 +127,14 @@ def test_an_order_needs_no_environment_file(way: Way) -> None:
 
 @pytest.mark.usefixtures("shell")
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b'{"schema": 1}', "12 problems, the first: environment: nothing; allowed: "),
         (b"no json", "Invalid JSON"),
         (None, "NoSuchKey"),
     ],
 )
-def test_an_order_that_cannot_be_read_fails_in_phase_order(way: Way, content: bytes | None, said: str) -> None:
+def test_an_order_that_cannot_be_read_fails_in_phase_order(way: Way, content: bytes | None, message: str) -> None:
     url = f"s3://{way.name}/staging/orders/2.json"
     if content is not None:
         way.bucket.put("staging/orders/2.json", content)
@@ -143,7 +143,7 @@ def test_an_order_that_cannot_be_read_fails_in_phase_order(way: Way, content: by
     assert getattr(error, "exit_code", None) == (1 if content is None else 2)
     last = str(error).splitlines()[-1]
     assert last.startswith(f"FAILED in phase order of {url}: ")
-    assert said in last
+    assert message in last
 
 
 @pytest.mark.usefixtures("shell")
@@ -165,9 +165,9 @@ def test_an_unknown_endpoint_is_refused_with_those_that_exist(way: Way) -> None:
     assert "allowed: one" in str(error)
 
 
-@pytest.mark.parametrize("beside", [("-e", "dev"), ("search",)])
-def test_an_order_names_environment_and_endpoints_itself(beside: tuple[str, ...]) -> None:
-    done = prepare(*beside, "--order", "s3://bucket/order.json")
+@pytest.mark.parametrize("options", [("-e", "dev"), ("search",)])
+def test_an_order_names_environment_and_endpoints_itself(options: tuple[str, ...]) -> None:
+    done = prepare(*options, "--order", "s3://bucket/order.json")
     assert done.exit_code == 2
     assert "--order names environment and endpoints itself" in done.output
 

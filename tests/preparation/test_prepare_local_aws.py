@@ -45,8 +45,8 @@ class Faults:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
         try:
             connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None, OWN)
-            answer = connection.getresponse()
-            assert answer.status < 300, answer.read()
+            response = connection.getresponse()
+            assert response.status < 300, response.read()
         finally:
             connection.close()
 

@@ -31,24 +31,24 @@ def test_a_folder_is_sent_with_its_subfolders_and_large_files_in_parts(
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights/0.bin").write_bytes(b"w" * (17 << 20))
     (tmp_path / "job.json").write_text("{}")
-    said: list[str] = []
-    staged.upload(tmp_path, report=said.append, check=nothing)
+    lines: list[str] = []
+    staged.upload(tmp_path, report=lines.append, check=nothing)
     assert {key: len(content) for key, content in aws.artifacts.items()} == {
         "staging/jobs/run/job/job.json": 2,
         "staging/jobs/run/job/weights/0.bin": 17 << 20,
     }
     [in_parts] = aws.requests("CreateMultipartUpload")
     assert in_parts["Key"] == "staging/jobs/run/job/weights/0.bin"
-    assert said[-1].startswith("job to S3: 100 %")
+    assert lines[-1].startswith("job to S3: 100 %")
 
 
 def test_the_result_comes_last_so_that_a_folder_with_it_is_whole(
     aws: FakeAws, staged: StagedJob, tmp_path: Path
 ) -> None:
     aws.artifacts.update({OUTPUT + name: name.encode() for name in ("zeta", "result.json", "deep/a", "alpha")})
-    said: list[str] = []
-    staged.download(tmp_path / "out", report=said.append)
-    assert [line.split()[-1] for line in said] == ["alpha", "deep/a", "zeta", "result.json"]
+    lines: list[str] = []
+    staged.download(tmp_path / "out", report=lines.append)
+    assert [line.split()[-1] for line in lines] == ["alpha", "deep/a", "zeta", "result.json"]
     assert (tmp_path / "out/deep/a").read_bytes() == b"deep/a"
 
 
@@ -74,11 +74,11 @@ class BreakingOff:
 
     def get_object(self, **request: Any) -> dict[str, Any]:
         """The object, or an end of the connection."""
-        answer = dict(self._client.get_object(**request))
+        response = dict(self._client.get_object(**request))
         if self.times:
             self.times -= 1
-            answer["Body"] = self
-        return answer
+            response["Body"] = self
+        return response
 
     def read(self, _size: int) -> bytes:
         """The end of the connection."""
@@ -108,7 +108,7 @@ def test_whatever_happens_nothing_stays_staged(aws: FakeAws, staged: StagedJob) 
 
 
 def test_staging_that_cannot_be_removed_is_reported_and_left_to_the_buckets_rule(staged: StagedJob) -> None:
-    said: list[str] = []
-    with staged_job(staged.bucket, "run", report=said.append):
+    lines: list[str] = []
+    with staged_job(staged.bucket, "run", report=lines.append):
         staged.bucket.s3 = unreachable("s3")
-    assert said[-1].endswith("the bucket's rule for staging/ removes it")
+    assert lines[-1].endswith("the bucket's rule for staging/ removes it")

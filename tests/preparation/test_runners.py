@@ -72,7 +72,7 @@ class Remote:
         order = self.way.order(network=self.network, tags={"team": "platform"})
         return runner_for(builder, order, session=Clients(self.way.emulator), bucket=self.way.bucket, stop=self.stop)
 
-    def run(self, step: str, *, said: Callable[[str], None] = lambda _text: None) -> Path:
+    def run(self, step: str, *, progress: Callable[[str], None] = lambda _text: None) -> Path:
         """Run a step; the folder of its output."""
         job, output = self.way.root / "job", self.way.root / "output"
         job.mkdir()
@@ -80,7 +80,7 @@ class Remote:
         (job / "engine_step.py").write_text(textwrap.dedent(step))
         (job / "model.onnx").write_text("graph")
         name = run_name(environment=self.way.name, model="tiny")
-        self.runner.run(name=name, job=job, output=output, report=said)
+        self.runner.run(name=name, job=job, output=output, report=progress)
         return output
 
     def described(self) -> dict[str, Any]:
@@ -133,15 +133,15 @@ def test_the_output_comes_back_nothing_stays_staged_and_the_job_is_what_was_plan
     assert (output / "model.plan").read_text() == "graphgraph"
     assert sorted(path.name for path in output.iterdir()) == ["model.plan", "result.json"]
     assert remote.way.keys("staging/") == []
-    job, told = remote.described(), {"TRITONSTACK_STARTED_BY": "builds:1"}
+    job, variables = remote.described(), {"TRITONSTACK_STARTED_BY": "builds:1"}
     if remote.kind == "codebuild":
         environment = job["environment"]
-        assert {each["name"]: each["value"] for each in environment["environmentVariables"]} == told
+        assert {each["name"]: each["value"] for each in environment["environmentVariables"]} == variables
         assert (environment["image"], environment["computeType"]) == (IMAGE, "BUILD_GENERAL1_SMALL")
         assert (environment["type"], environment["imagePullCredentialsType"]) == ("LINUX_GPU_CONTAINER", "SERVICE_ROLE")
         assert job["timeoutInMinutes"] == 10 + 20
         return
-    assert job["Environment"] == told
+    assert job["Environment"] == variables
     assert job["NetworkConfig"] == {"EnableNetworkIsolation": True}, "the step needs none"
     cluster = job["ProcessingResources"]["ClusterConfig"]
     assert (cluster["InstanceType"], cluster["InstanceCount"]) == ("ml.g4dn.xlarge", 1)
@@ -176,7 +176,7 @@ def test_a_job_that_ends_well_without_a_plan_is_a_failure(remote: Remote) -> Non
 
 def test_a_job_that_is_given_up_is_stopped_and_its_staging_removed(remote: Remote) -> None:
     with pytest.raises(EngineStoppedError):
-        remote.run(HANGING, said=WhenHanging(remote, remote.stop.set))
+        remote.run(HANGING, progress=WhenHanging(remote, remote.stop.set))
     assert remote.status.upper() == "STOPPED"
     assert remote.way.keys("staging/") == []
 
@@ -190,7 +190,7 @@ def test_a_job_that_is_stopped_by_hand_is_reported_as_such_a_failure(remote: Rem
             remote.way.emulator.client("sagemaker").stop_processing_job(ProcessingJobName=name)
 
     with pytest.raises(EngineFailedError, match=r"ended as (STOPPED|Stopped)") as failed:
-        remote.run(HANGING, said=WhenHanging(remote, by_hand))
+        remote.run(HANGING, progress=WhenHanging(remote, by_hand))
     assert not isinstance(failed.value, EngineStoppedError)
 
 

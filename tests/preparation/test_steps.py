@@ -103,8 +103,8 @@ def test_a_plan_of_another_graph_is_refused_with_tensor_and_difference(
     (_job(work).folder / "model.onnx").unlink()
     (_job(work).folder / "model.onnx").write_bytes(bytes(graph))
     assert project.phase_two(_job(work))[0] == 0
-    said = r"engine of tiny-engine: tensor y: differs by up to 1\.\d+ from ONNX Runtime, 0\.01 allowed"
-    with pytest.raises(WorkFailedError, match=said):
+    message = r"engine of tiny-engine: tensor y: differs by up to 1\.\d+ from ONNX Runtime, 0\.01 allowed"
+    with pytest.raises(WorkFailedError, match=message):
         project.pack_step(work, archives=tmp_path / "archives")
     assert not (tmp_path / "archives").exists()
 
@@ -126,7 +126,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
         r"model\.plan is not what the engine step wrote: 21 bytes",
     ),
     "another answer": (
-        _rewrite("outputs.json", lambda answer: answer.replace(b"y", b"z")),
+        _rewrite("outputs.json", lambda outputs: outputs.replace(b"y", b"z")),
         r"outputs\.json is not what the engine step wrote",
     ),
     "no response": (lambda output: (output / "outputs.json").unlink(), "left no such file"),
@@ -134,12 +134,12 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "said"), CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES)
 def test_an_output_that_is_not_the_step_s_is_refused_and_nothing_is_packed(
-    project: TinyProject, refused: EngineWork, change: Callable[[Path], object], said: str
+    project: TinyProject, refused: EngineWork, change: Callable[[Path], object], message: str
 ) -> None:
     change(write_real_output(_job(refused)))
-    with pytest.raises(WorkFailedError, match=said):
+    with pytest.raises(WorkFailedError, match=message):
         project.pack_step(refused)
 
 
@@ -199,7 +199,7 @@ def _write_user(project: TinyProject) -> None:
     """A folder with an ensemble around ``tiny-engine``."""
     folder = project.places.folder("user")
     sample = (FOLDER / "sample/request.json").read_text().replace('"x"', '"X"')
-    answer = {"outputs": [{"name": "Y", "datatype": "FP32", "shape": [2, 3], "data": [0.0] * 6}]}
+    outputs = {"outputs": [{"name": "Y", "datatype": "FP32", "shape": [2, 3], "data": [0.0] * 6}]}
     config = """name: "user"
 platform: "ensemble"
 max_batch_size: 8
@@ -217,7 +217,7 @@ uses: [{folder: tiny-engine, models: [tiny-engine]}]
 sample: {request: sample/request.json, answer: sample/answer.json}
 """
     write(folder, {"recipe.yaml": recipe, "user/config.pbtxt": config})
-    write(folder, {"sample/request.json": sample, "sample/answer.json": json.dumps(answer)})
+    write(folder, {"sample/request.json": sample, "sample/answer.json": json.dumps(outputs)})
     assert source_of(folder).recipe.uses
 
 
@@ -262,9 +262,9 @@ def _row(name: str, datatype: str, values: list[float]) -> dict[str, Any]:
 def test_before_tensorrt_10_the_engine_has_int32_where_the_graph_has_int64(fresh: TinyProject, tmp_path: Path) -> None:
     folder = fresh.places.folder("doubling")
     request = {"inputs": [_row("x", "FP32", [1, 2, 0.5]), _row("k", "INT32", [1, -2, 3])]}
-    answer = {"outputs": [_row("y", "FP32", [2, 4, 1]), _row("m", "INT32", [2, -4, 6])]}
+    outputs = {"outputs": [_row("y", "FP32", [2, 4, 1]), _row("m", "INT32", [2, -4, 6])]}
     write(folder, {"recipe.yaml": DOUBLING_RECIPE, "doubling/config.pbtxt": DOUBLING})
-    write(folder, {"sample/request.json": json.dumps(request), "sample/answer.json": json.dumps(answer)})
+    write(folder, {"sample/request.json": json.dumps(request), "sample/answer.json": json.dumps(outputs)})
     (folder / "doubling/1").mkdir()
     (folder / "doubling/1/model.onnx").write_bytes(doubling_graph())
     machine = machine_with(tensorrt="8.6.1", gpu="A10G", compute_capability="8.6")

@@ -88,8 +88,8 @@ def write_real_output(job: EngineJob, plan: bytes = b"ptrt, as a plan begins", *
     """
     output = output_of(job)
     output.mkdir()
-    answer = [{"name": n, "shape": list(a.shape), "values": a.ravel().tolist()} for n, a in job.reference.items()]
-    files = {"model.plan": plan, "outputs.json": json.dumps(answer).encode()}
+    outputs = [{"name": n, "shape": list(a.shape), "values": a.ravel().tolist()} for n, a in job.reference.items()]
+    files = {"model.plan": plan, "outputs.json": json.dumps(outputs).encode()}
     for name, content in files.items():
         (output / name).write_bytes(content)
     result = {

@@ -17,12 +17,12 @@ from tritonstack.proxy.server import (
 
 
 @pytest.mark.parametrize(
-    ("status", "answers"),
+    ("status", "is_ready"),
     [("Creating", False), ("Failed", False), ("InService", True), ("SystemUpdating", True), ("RollingBack", True)],
 )
-def test_an_endpoint_is_ready_while_it_is_updated_and_not_before_it_is_created(status: str, *, answers: bool) -> None:
+def test_an_endpoint_is_ready_while_it_is_updated_and_not_before_it_is_created(status: str, *, is_ready: bool) -> None:
     sagemaker = ProxyAccount(states={"dev-e": status}).client("sagemaker")
-    assert unready(sagemaker, "dev-e") == ("" if answers else f"endpoint dev-e is {status}")
+    assert unready(sagemaker, "dev-e") == ("" if is_ready else f"endpoint dev-e is {status}")
 
 
 @pytest.mark.parametrize(

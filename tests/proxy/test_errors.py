@@ -33,17 +33,17 @@ from tritonstack.proxy.errors import answer_of
 TARGET = InvokeTarget(endpoint_name="dev-digits", target_model="digits.0123456789abcdef.tar.gz")
 
 
-def answered(error: TritonstackError, cause: Exception | None = None) -> tuple[int, Any]:
+def response_to(error: TritonstackError, cause: Exception | None = None) -> tuple[int, Any]:
     """Status and JSON of the response for an error, raised from ``cause``."""
     error.__cause__ = cause
-    answer = answer_of(error)
-    assert answer.headers[b"content-type"] == b"application/json"
-    return answer.status, json.loads(answer.body)
+    response = answer_of(error)
+    assert response.headers[b"content-type"] == b"application/json"
+    return response.status, json.loads(response.body)
 
 
 def invoked(error: Exception) -> tuple[int, str]:
     """Status and message of the response where InvokeEndpoint ends with ``error`` of botocore."""
-    status, words = answered(final_error(error, kind=failure_kind(error), target=TARGET, attempts=2), error)
+    status, words = response_to(final_error(error, kind=failure_kind(error), target=TARGET, attempts=2), error)
     return status, words["error"]
 
 
@@ -92,14 +92,16 @@ def test_a_container_without_a_response_is_a_bad_gateway() -> None:
 )
 def test_what_invoke_endpoint_ends_with_has_its_status(error: Exception, status: int, words: str) -> None:
     assert isinstance(error, BotoCoreError) or hasattr(error, "response")
-    found, said = invoked(error)
+    found, text = invoked(error)
     assert found == status
-    assert words in said
-    assert "\n" not in said
+    assert words in text
+    assert "\n" not in text
 
 
 def test_every_problem_of_an_input_is_reported() -> None:
-    status, words = answered(InputError([Problem(found="a", allowed="b"), Problem(found="c", allowed="d", file="f")]))
+    status, words = response_to(
+        InputError([Problem(found="a", allowed="b"), Problem(found="c", allowed="d", file="f")])
+    )
     assert (status, words["error"]) == (400, "found: a allowed: b f found: c allowed: d")
 
 
@@ -117,6 +119,6 @@ def test_every_problem_of_an_input_is_reported() -> None:
     ],
 )
 def test_other_errors_have_their_statuses(error: TritonstackError, cause: Exception | None, status: int) -> None:
-    found, words = answered(error, cause)
+    found, words = response_to(error, cause)
     assert found == status
     assert ("renew" in words["error"]) is ("expired" in str(error))

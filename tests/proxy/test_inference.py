@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from tritonclient.http import InferResult
 
-from tests.client.fake_triton import write_answer
+from tests.client.fake_triton import write_response
 from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE
 from tritonstack.client.errors import MalformedResponseError
 from tritonstack.client.invocation import RawResponse
@@ -26,7 +26,7 @@ ARRAYS = npst.arrays(
 )
 
 
-def raw_answer(content: bytes, content_type: str) -> RawResponse:
+def raw_response(content: bytes, content_type: str) -> RawResponse:
     return RawResponse(content=content, content_type=content_type, variant="g4dn-xlarge", milliseconds=1.0, attempts=1)
 
 
@@ -44,13 +44,13 @@ def test_tritonclient_reads_every_response_under_the_name_that_it_requested(
         arrays = {name: np.nan_to_num(array, posinf=1, neginf=-1) for name, array in arrays.items()}
     chosen = data.draw(st.lists(st.sampled_from(sorted(arrays)), unique=True, min_size=1))
     request = {"outputs": [{"name": name, "parameters": {"binary_data": binary}} for name in chosen]}
-    content, content_type = write_answer(request, arrays, model='a"b.0123456789abcdef.tar.gz')
+    content, content_type = write_response(request, arrays, model='a"b.0123456789abcdef.tar.gz')
     if request_id is not None:  # where Triton has it: first
         header = json.dumps({"id": request_id}).encode()[:-1] + b", "
         size = int(content_type.removeprefix(BINARY_PREFIX)) + len(header) - 1 if binary else None
         content = header + content[1:]
         content_type = f"{BINARY_PREFIX}{size}" if binary else content_type
-    http, version = kserve_answer(raw_answer(content, content_type), model=model)
+    http, version = kserve_answer(raw_response(content, content_type), model=model)
     assert version == "1"
     result = InferResult.from_response_body(
         http.body,
@@ -82,4 +82,4 @@ def test_a_length_that_does_not_fit_the_body_is_refused(length: bytes) -> None:
 )
 def test_what_is_no_inference_response_is_not_passed_on(content: bytes, content_type: str) -> None:
     with pytest.raises(MalformedResponseError):
-        kserve_answer(raw_answer(content, content_type), model="m")
+        kserve_answer(raw_response(content, content_type), model="m")

@@ -62,9 +62,9 @@ def request(
     connection = http.client.HTTPConnection("127.0.0.1", world.port, timeout=20)
     try:
         connection.request(method, path, body, headers or {})
-        answer = connection.getresponse()
-        content = answer.read()
-        return answer.status, json.loads(content) if content else None, answer.headers
+        response = connection.getresponse()
+        content = response.read()
+        return response.status, json.loads(content) if content else None, response.headers
     finally:
         connection.close()
 
@@ -74,12 +74,12 @@ def test_arrays_go_and_come_in_both_formats(
     world: World, client: InferenceServerClient, *, binary: bool, wanted: bool | None
 ) -> None:
     outputs = None if wanted is None else [InferRequestedOutput("pixels", binary_data=wanted)]
-    answer = client.infer("digits-onnx", pixels(binary=binary), outputs=outputs)
-    np.testing.assert_array_equal(answer.as_numpy("pixels"), ARRAY)
-    assert answer.get_response()["model_name"] == "digits-onnx"
-    (asked,) = world.endpoint.requests
-    assert (asked.endpoint_name, asked.target_model) == ("dev-digits", f"digits-onnx.{DIGEST}.tar.gz")
-    assert asked.content_type.startswith("application/vnd.sagemaker-triton") is binary
+    response = client.infer("digits-onnx", pixels(binary=binary), outputs=outputs)
+    np.testing.assert_array_equal(response.as_numpy("pixels"), ARRAY)
+    assert response.get_response()["model_name"] == "digits-onnx"
+    (incoming,) = world.endpoint.requests
+    assert (incoming.endpoint_name, incoming.target_model) == ("dev-digits", f"digits-onnx.{DIGEST}.tar.gz")
+    assert incoming.content_type.startswith("application/vnd.sagemaker-triton") is binary
 
 
 def test_live_ready_and_metadata_of_the_server(world: World, client: InferenceServerClient) -> None:
@@ -114,8 +114,8 @@ def test_a_model_is_ready_where_its_endpoint_responds(world: World, client: Infe
     assert client.is_model_ready("digits-onnx")
     assert not client.is_model_ready("alone")
     assert not client.is_model_ready("nothing")
-    status, answer, _ = request(world, "GET", "/v2/models/alone/ready")
-    assert (status, answer) == (503, {"error": "endpoint dev-lone is Creating"})
+    status, response, _ = request(world, "GET", "/v2/models/alone/ready")
+    assert (status, response) == (503, {"error": "endpoint dev-lone is Creating"})
 
 
 def test_an_ensemble_s_steps_have_addresses_for_their_configurations_alone(client: InferenceServerClient) -> None:
@@ -163,13 +163,13 @@ def test_an_unknown_name_is_404_with_near_ones(client: InferenceServerClient) ->
 def test_a_single_model_endpoint_is_invoked_without_a_target_model(world: World, client: InferenceServerClient) -> None:
     world.aws.parameters["/tritonstack/dev/_outputs/serving-lone"] = serving_outputs("single-model")
 
-    def single(asked: Request) -> Reply:
-        return error_reply("ValidationError", 400) if asked.target_model else echo(asked)
+    def single(incoming: Request) -> Reply:
+        return error_reply("ValidationError", 400) if incoming.target_model else echo(incoming)
 
     world.endpoint.reply = single
     np.testing.assert_array_equal(client.infer("alone", pixels()).as_numpy("pixels"), ARRAY)
     client.infer("alone", pixels())
-    assert [asked.target_model is None for asked in world.endpoint.requests] == [True, True]
+    assert [incoming.target_model is None for incoming in world.endpoint.requests] == [True, True]
 
 
 def test_a_model_that_loads_is_waited_for(world: World, client: InferenceServerClient) -> None:
@@ -188,8 +188,8 @@ def test_triton_s_refusal_is_passed_on_and_not_repeated(world: World, client: In
 
 
 def test_a_body_beyond_the_limit_is_413_in_kserve_s_form(world: World) -> None:
-    status, answer, _ = request(world, "POST", "/v2/models/digits-onnx/infer", bytes(1_000_001))
-    assert (status, answer) == (413, {"error": "HTTP content length exceeded 1000000 bytes."})
+    status, response, _ = request(world, "POST", "/v2/models/digits-onnx/infer", bytes(1_000_001))
+    assert (status, response) == (413, {"error": "HTTP content length exceeded 1000000 bytes."})
     assert world.endpoint.requests == []
 
 
@@ -207,17 +207,17 @@ def test_a_program_on_this_machine_gets_a_response(world: World, host: str) -> N
 
 def test_a_fault_of_the_proxy_is_reported_as_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tritonstack.proxy.server.kserve_answer", lambda *_, **__: 1 / 0)
-    status, answer, _ = request(world, "POST", "/v2/models/digits-onnx/infer", b'{"inputs": []}')
+    status, response, _ = request(world, "POST", "/v2/models/digits-onnx/infer", b'{"inputs": []}')
     assert status == 500
-    assert answer["error"].startswith("The proxy failed: ZeroDivisionError")
+    assert response["error"].startswith("The proxy failed: ZeroDivisionError")
 
 
 def test_a_client_that_disconnects_ends_its_own_tries_alone(world: World) -> None:
     """Its thread is free again; the call of another goes on."""
-    asked, gone = threading.Event(), threading.Event()
+    incoming, gone = threading.Event(), threading.Event()
 
-    def not_ready(_asked: Request) -> Reply:
-        asked.set()
+    def not_ready(_incoming: Request) -> Reply:
+        incoming.set()
         assert gone.wait(20)
         return error_reply("ModelNotReadyException", 429)
 
@@ -228,15 +228,15 @@ def test_a_client_that_disconnects_ends_its_own_tries_alone(world: World) -> Non
 
     sent = HttpRequest(method=b"POST", path=b"/", headers={}, body=b'{"inputs": []}', received=0, id="1")
     route = read_route(b"POST", b"/v2/models/digits-onnx/infer")
-    answers = []
-    thread = threading.Thread(target=lambda: answers.append(proxy.answer(route, sent)))
+    responses = []
+    thread = threading.Thread(target=lambda: responses.append(proxy.answer(route, sent)))
     thread.start()
-    assert asked.wait(20)
+    assert incoming.wait(20)
     sent.sender.gone = True
     gone.set()
     thread.join(20)
-    assert [answer.status for answer in answers] == [503]
-    assert b"no longer waits" in answers[0].body
+    assert [response.status for response in responses] == [503]
+    assert b"no longer waits" in responses[0].body
     assert len(world.endpoint.requests) == 1, "no second try for nobody"
     assert proxy.answer(route, sent).status == 503
     assert len(world.endpoint.requests) == 1, "nor a first one"
@@ -246,7 +246,7 @@ def test_no_more_calls_are_on_their_way_than_allowed() -> None:
     arrived, go_on = threading.Semaphore(0), threading.Event()
     most, now, lock = 0, 0, threading.Lock()
 
-    def counted(asked: Request) -> Reply:
+    def counted(incoming: Request) -> Reply:
         nonlocal most, now
         with lock:
             now += 1
@@ -255,7 +255,7 @@ def test_no_more_calls_are_on_their_way_than_allowed() -> None:
         assert go_on.wait(20)
         with lock:
             now -= 1
-        return echo(asked)
+        return echo(incoming)
 
     body = json.dumps({"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}]}).encode()
     statuses = []

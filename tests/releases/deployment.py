@@ -59,8 +59,8 @@ class Deployment:
             content = f"{model} {digest}".encode()
             store = self.aws.client("s3")
             key = f"manifests/{endpoint}/{platform}/{model}.{digest}.json"
-            told = manifest(model, digest, content).model_copy(update={"proof_skipped": skipped})
-            store.put_object(Bucket=self.bucket, Key=key, Body=told.to_json().encode())
+            written = manifest(model, digest, content).model_copy(update={"proof_skipped": skipped})
+            store.put_object(Bucket=self.bucket, Key=key, Body=written.to_json().encode())
             store.put_object(
                 Bucket=self.bucket,
                 Key=f"endpoints/{endpoint}/{platform}/{model}.{digest}.tar.gz",
@@ -90,7 +90,7 @@ class Deployment:
         body = json.dumps(document, sort_keys=True).encode()
         key = f"{hashlib.sha256(body).hexdigest()}.release-set"
         self.aws.client("s3").put_object(Bucket=self.bucket, Key=key, Body=body)
-        told = {
+        written = {
             "ServiceToken": self.function,
             "ReleaseSetBucket": self.bucket,
             "ReleaseSetKey": key,
@@ -105,11 +105,11 @@ class Deployment:
                 "Type": "AWS::SageMaker::Model",
                 "Properties": {"ExecutionRoleArn": {"Fn::GetAtt": ["Role", "Arn"]}, "PrimaryContainer": container},
             },
-            "Archives": {"Type": "Custom::PublishedArchives", "Properties": told},
-            "Records": {"Type": "Custom::ReleaseRecords", "Properties": told, "DependsOn": "Archives"},
+            "Archives": {"Type": "Custom::PublishedArchives", "Properties": written},
+            "Records": {"Type": "Custom::ReleaseRecords", "Properties": written, "DependsOn": "Archives"},
         }
         if failing:
-            wrong = {**told, "ArchivePrefix": "endpoints/nowhere/24.09-t4/"}
+            wrong = {**written, "ArchivePrefix": "endpoints/nowhere/24.09-t4/"}
             resources["Later"] = {"Type": "Custom::PublishedArchives", "Properties": wrong, "DependsOn": "Records"}
         return self.aws.deploy(self.stack(endpoint), resources)
 

@@ -101,7 +101,7 @@ def test_a_note_with_wrong_types_is_read_as_far_as_it_goes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("models", "status", "said"),
+    ("models", "status", "expected"),
     [
         ({"bert": A}, "UPDATE_COMPLETE", None),
         ({"bert": B}, "UPDATE_COMPLETE", "moved outside of a deployment"),
@@ -111,7 +111,7 @@ def test_a_note_with_wrong_types_is_read_as_far_as_it_goes() -> None:
     ],
 )
 def test_a_difference_is_reported_by_what_is_deployed(
-    models: dict[str, str] | None, status: str, said: str | None
+    models: dict[str, str] | None, status: str, expected: str | None
 ) -> None:
     world = worlds.World()
     world.create({"bert": A})
@@ -119,4 +119,4 @@ def test_a_difference_is_reported_by_what_is_deployed(
     if models is not None:
         deployed = deployed_with(models, status=status)
     found = difference("local", _record(world), deployed=deployed)
-    assert (found is None) if said is None else (found is not None and said in found[0] and found[1])
+    assert (found is None) if expected is None else (found is not None and expected in found[0] and found[1])

@@ -96,8 +96,8 @@ def test_releases_prints_digest_platform_writer_commit_and_archive_newest_first(
     deployment.deploy({"bert": B}, commits={"bert": "2" * 40})
     deployment.aws.client("s3").delete_object(Bucket=deployment.bucket, Key=f"endpoints/digits/{T4}/bert.{A}.tar.gz")
     model = _model(_releases(deployment), "bert")
-    told = [(one["digest"], one["platform"], one["commit"], one["archive"]) for one in model["releases"]]
-    assert told == [(B, T4, "2" * 40, True), (A, T4, "1" * 40, False)]
+    listed = [(one["digest"], one["platform"], one["commit"], one["archive"]) for one in model["releases"]]
+    assert listed == [(B, T4, "2" * 40, True), (A, T4, "1" * 40, False)]
     assert [one["current"] for one in model["releases"]] == [True, False]
     assert (model["deployed"], model["differs"]) == (B, None)
 
@@ -158,11 +158,11 @@ def test_a_model_on_two_endpoints_has_to_be_named_with_one(deployment: Deploymen
     assert (deployment.records("digits"), deployment.records("letters")) == ({"bert": B}, {"bert": A})
 
 
-@pytest.mark.parametrize(("to", "said"), [(C, "never had"), (B, "is the current digest"), ("../etc", "never had")])
+@pytest.mark.parametrize(("to", "expected"), [(C, "never had"), (B, "is the current digest"), ("../etc", "never had")])
 def test_an_unknown_digest_and_the_current_one_are_refused_with_those_that_exist(
-    updated: Deployment, to: str, said: str
+    updated: Deployment, to: str, expected: str
 ) -> None:
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=expected) as caught:
         _rollback(updated, "bert", "--to", to, "--yes")
     assert (caught.value.problems[0].allowed, updated.records()) == (A, {"bert": B})
 
@@ -355,7 +355,7 @@ def test_interrupted_before_the_move_nothing_moves_and_the_build_is_stopped(depl
         ids = wait_until(lambda: codebuild.list_builds_for_project(projectName=project)["ids"], bool)
         wait_until(lambda: codebuild.batch_get_builds(ids=ids)["builds"][0]["currentPhase"], "BUILD".__eq__)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said.decode()
+        _, expected = process.communicate(timeout=60)
+    assert process.returncode == 130, expected.decode()
     assert deployment.records() == {"double": B}
     assert [build["buildStatus"] for build in _ended_builds(deployment)] == ["STOPPED"]

@@ -58,6 +58,6 @@ def changes(before: Template | None, after: Template | None, **members: Any) -> 
     return permission_changes(environment(before, **members), environment(after, **members))
 
 
-def told(before: Template | None, after: Template | None, **members: Any) -> list[tuple[str, str]]:
+def reported(before: Template | None, after: Template | None, **members: Any) -> list[tuple[str, str]]:
     """Direction and sentence of each change."""
     return [(each.kind, each.statement) for each in changes(before, after, **members)]

@@ -134,7 +134,7 @@ def test_a_folder_that_is_no_assembly_is_refused(tmp_path: Path) -> None:
 
 
 # The app that cdk.json names, run as the CDK's command line runs it.
-TELL = """
+WRITE_CONTEXT = """
 import json, os, pathlib
 out = pathlib.Path(os.environ["CDK_OUTDIR"])
 names = ("CDK_CONTEXT_JSON", "CDK_VALIDATION", "AWS_PROFILE", "CDK_DEFAULT_ACCOUNT")
@@ -155,25 +155,25 @@ def project(folder: Path, app: str, **settings: object) -> Path:
 def test_the_app_gets_the_context_and_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "mine")
     monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", "999999999999")
-    folder = project(tmp_path / "project", TELL, context={"a": 1, "b": 1})
+    folder = project(tmp_path / "project", WRITE_CONTEXT, context={"a": 1, "b": 1})
     synthesise(folder, tmp_path / "out", validation=False, context={"b": 2})
-    told = json.loads((tmp_path / "out" / "told.json").read_text())
-    assert json.loads(told.pop("CDK_CONTEXT_JSON")) == {"a": 1, "b": 2}
-    assert told.pop("CDK_VALIDATION") == "false"
-    assert told == {"AWS_PROFILE": None, "CDK_DEFAULT_ACCOUNT": None, "cwd": str(folder)}
+    written = json.loads((tmp_path / "out" / "told.json").read_text())
+    assert json.loads(written.pop("CDK_CONTEXT_JSON")) == {"a": 1, "b": 2}
+    assert written.pop("CDK_VALIDATION") == "false"
+    assert written == {"AWS_PROFILE": None, "CDK_DEFAULT_ACCOUNT": None, "cwd": str(folder)}
 
 
 @pytest.mark.parametrize(
-    ("app", "error", "said"),
+    ("app", "error", "message"),
     [
         ("import sys\nsys.exit(sys.stderr.write('prod.yaml: wrong') and 2)", InputError, "^prod.yaml: wrong$"),
         ("raise SystemExit('no such module')", WorkFailedError, "no such module"),
     ],
 )
 def test_the_app_s_input_errors_are_passed_on_and_other_failures_are_failed_work(
-    tmp_path: Path, app: str, error: type[Exception], said: str
+    tmp_path: Path, app: str, error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         synthesise(project(tmp_path / "project", app), tmp_path / "out")
 
 

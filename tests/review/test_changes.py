@@ -135,13 +135,15 @@ SSM = "AWS::SSM::Parameter::Value<AWS::EC2::Subnet::Id>"
 PARAMETERS = {"Parameters": {"Subnet": {"Type": SSM, "Default": "/dev/subnet"}}}
 
 
-def network(cidr: str = "10.0.0.0/20", *, told: Any = None) -> Template:
+def network(cidr: str = "10.0.0.0/20", *, subnet_parameter: Any = None) -> Template:
     """A VPC with two subnets; the first one's id is in a parameter."""
     return {
         "Vpc": resource("AWS::EC2::VPC", {"CidrBlock": "10.0.0.0/16"}),
         "Subnet": resource("AWS::EC2::Subnet", {"VpcId": {"Ref": "Vpc"}, "CidrBlock": cidr}),
         "Other": resource("AWS::EC2::Subnet", {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.16.0/20"}),
-        "Told": resource("AWS::SSM::Parameter", {"Name": "/dev/subnet", "Value": told or {"Ref": "Subnet"}}),
+        "Told": resource(
+            "AWS::SSM::Parameter", {"Name": "/dev/subnet", "Value": subnet_parameter or {"Ref": "Subnet"}}
+        ),
     }
 
 
@@ -161,7 +163,7 @@ def network_changes(before: Template, after: Template, *, reads: str = "Subnet")
 
 
 def test_a_removed_subnet_that_another_stacks_fleet_uses_is_reported_as_left_behind() -> None:
-    gone = {"Told": network(told="subnet-1")["Told"]}
+    gone = {"Told": network(subnet_parameter="subnet-1")["Told"]}
     found = network_changes(network(), gone)
     assert {found[name].effect for name in ("Vpc", "Subnet", "Other")} == {Effect.REMOVED}
     for name in ("Subnet", "Vpc"):
@@ -181,12 +183,12 @@ def test_every_difference_is_reported_once_and_a_second_run_reports_the_same(
     changes = compare(of(one), of(other))
     assert compare(of(one), of(other)) == changes
     [environment] = changes
-    told = {each.logical_id for change in environment.stacks for each in change.resources}
+    subnet_parameter = {each.logical_id for change in environment.stacks for each in change.resources}
     renamed = {each.renamed_from for change in environment.stacks for each in change.resources}
     for name in one.resources.keys() | other.resources.keys():
         if json_of(one.resources.get(name)) != json_of(other.resources.get(name)):
-            assert name in told | renamed
-    assert len(told) == sum(len(change.resources) for change in environment.stacks)
+            assert name in subnet_parameter | renamed
+    assert len(subnet_parameter) == sum(len(change.resources) for change in environment.stacks)
     assert (environment.effect is None) == (stack_text(one) == stack_text(other))
 
 

@@ -26,7 +26,7 @@ NOBODYS = {"InstanceType": "ml.nobody.xlarge"}
 
 # The instance count of a scaled endpoint, from its custom resource: the current count is not read.
 LIVE = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}
-TOLD = resource("Custom::ScalingBefore", {"Scaling": '{"initial":2,"maximum":8}', "ServiceToken": "arn"})
+SCALING = resource("Custom::ScalingBefore", {"Scaling": '{"initial":2,"maximum":8}', "ServiceToken": "arn"})
 OF_REFERENCE = {"Fn::Join": ["", ["endpoint/", {"Fn::GetAtt": ["Endpoint", "EndpointName"]}, "/variant/g4dn-xlarge"]]}
 
 
@@ -74,8 +74,8 @@ def ends(change: CostRow) -> tuple[Decimal | None, Decimal | None]:
         ({**serving(), **target(2, 4, {"MinCapacity": 6})}, ("1.4728", "4.4184")),
         ({**serving(), **target(2, 8, endpoint="dev-other")}, ("0.7364", "0.7364")),
         ({**serving(), **target(2, 3, resource_id=OF_REFERENCE)}, ("1.4728", "2.2092")),
-        ({**serving(variant=LIVE), "Before": TOLD}, ("1.4728", "1.4728")),
-        ({**serving(variant=LIVE), "Before": TOLD, **target(1, 8)}, ("0.7364", "5.8912")),
+        ({**serving(variant=LIVE), "Before": SCALING}, ("1.4728", "1.4728")),
+        ({**serving(variant=LIVE), "Before": SCALING, **target(1, 8)}, ("0.7364", "5.8912")),
     ],
 )
 def test_both_ends_are_read_from_the_template(template: Template, expected: tuple[str, str]) -> None:

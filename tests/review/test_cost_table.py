@@ -122,7 +122,7 @@ def test_all_rows_are_above_their_sums() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "words"),
     [
         ({"Nat": resource("AWS::EC2::NatGateway")}, ["cost besides endpoints 0.0014 → 0.0464 USD/hour"]),
         ({"Alarm": resource("AWS::CloudWatch::Alarm", METRIC)}, []),
@@ -130,11 +130,11 @@ def test_all_rows_are_above_their_sums() -> None:
         ({"Bucket": resource("AWS::S3::Bucket")}, []),
     ],
 )
-def test_a_verdict_names_additions_besides_endpoints_from_a_cent_an_hour_on(more: Template, told: list[str]) -> None:
+def test_a_verdict_names_additions_besides_endpoints_from_a_cent_an_hour_on(more: Template, words: list[str]) -> None:
     base = {"Key": resource("AWS::KMS::Key")}
     [there] = report(base, {**base, **more}).environments
     phrases = [each for each in there.verdict if each.text.startswith("cost")]
-    assert [each.text[: len(word)] for each, word in zip(phrases, told, strict=True)] == told
+    assert [each.text[: len(word)] for each, word in zip(phrases, words, strict=True)] == words
     assert {each.level for each in phrases} <= {Level.LOOK}
     [back] = report({**base, **more}, base).environments
     assert {each.level for each in back.verdict if each.text.startswith("cost")} <= {Level.PLAIN}

@@ -97,8 +97,8 @@ def test_a_long_list_is_shown_a_member_a_line() -> None:
 def test_lines_that_stay_far_from_a_difference_are_left_out() -> None:
     lines = [str(number) for number in range(30)]
     other = [*lines[:15], "other", *lines[16:]]
-    told = [f"{each.sign}{each.text}" for each in diff_lines("\n".join(lines), "\n".join(other))]
-    assert told == ["…13 unchanged lines", " 13", " 14", "-15", "+other", " 16", " 17", "…12 unchanged lines"]
+    changed = [f"{each.sign}{each.text}" for each in diff_lines("\n".join(lines), "\n".join(other))]
+    assert changed == ["…13 unchanged lines", " 13", " 14", "-15", "+other", " 16", " 17", "…12 unchanged lines"]
 
 
 # On a terminal: short enough to be read there.

@@ -45,19 +45,21 @@ def test_no_word_matches_where_nothing_changes() -> None:
 
 @cases("words, wanted")
 def test_a_word_matches_its_kind_of_change(words: str, wanted: list[str]) -> None:
-    told = [each.replace("at minimum ", "") for each in matched(document(), words)]
-    assert sorted(each for each in told if not each.startswith("new:")) == sorted(wanted)
+    matching = [each.replace("at minimum ", "") for each in matched(document(), words)]
+    assert sorted(each for each in matching if not each.startswith("new:")) == sorted(wanted)
 
 
-@cases("old, new, said")
-def test_a_vulnerable_release_is_one_that_the_change_adds(old: str | None, new: str, said: str) -> None:
+@cases("old, new, expected")
+def test_a_vulnerable_release_is_one_that_the_change_adds(old: str | None, new: str, expected: str) -> None:
     def on(release: str | None) -> Template:
         return {} if release is None else serving(image=f"{'0' * 12}.dkr.ecr/triton:{release}-py3")
 
     given = report({"Role": ROLE, **on(old)}, {"Role": ROLE, **on(new)})
-    told = matched(given, "vulnerable-release")
-    assert [each.startswith(f"dev: serving: dev-digits {said}") for each in told] == ([True] if said else [])
-    assert all("the gravest CVE-" in each for each in told)
+    matching = matched(given, "vulnerable-release")
+    assert [each.startswith(f"dev: serving: dev-digits {expected}") for each in matching] == (
+        [True] if expected else []
+    )
+    assert all("the gravest CVE-" in each for each in matching)
 
 
 def test_a_release_set_gives_the_release_of_an_image_of_ones_own() -> None:
@@ -72,8 +74,8 @@ def test_a_release_set_gives_the_release_of_an_image_of_ones_own() -> None:
 def test_a_permission_that_widens_matches_iam_and_by_a_wildcard_also_wildcard() -> None:
     other = {**READ, "Resource": "arn:aws:s3:::models/b.tar.gz"}
     by_name = report(before(), {**before(), "Policy": policy(READ, other)})
-    [told] = matched(by_name, "iam")
-    assert "s3:GetObject on arn:aws:s3:::models/b.tar.gz" in told
+    [matching] = matched(by_name, "iam")
+    assert "s3:GetObject on arn:aws:s3:::models/b.tar.gz" in matching
     assert matched(by_name, "wildcard") == []
     by_wildcard = report(before(), {**before(), "Policy": policy(READ, ALL)})
     assert matched(by_wildcard, "iam")
@@ -93,13 +95,13 @@ def test_an_unknown_price_is_no_cost_but_an_unknown_cost() -> None:
     new = {**before(), **serving(variant={"InstanceType": "ml.nowhere.xlarge"})}
     given = report(before(), new, known=Known())
     assert matched(given, "cost:+0%") == []
-    [told] = matched(given, "unknown-cost")
-    assert "ml.nowhere.xlarge" in told
+    [matching] = matched(given, "unknown-cost")
+    assert "ml.nowhere.xlarge" in matching
 
 
 def test_unknown_findings_match_finding_and_any_matches_every_change() -> None:
-    [told] = matched(report(before(), {**before(), "Queue": resource("AWS::SQS::Queue")}), "finding")
-    assert "not known" in told
+    [matching] = matched(report(before(), {**before(), "Queue": resource("AWS::SQS::Queue")}), "finding")
+    assert "not known" in matching
     assert {each.partition(":")[0] for each in matched(document(), "any")} == {"dev", "lost", "new"}
 
 

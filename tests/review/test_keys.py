@@ -25,7 +25,7 @@ def artifacts(**keys: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "message"),
     [
         ({"key_arn": CREATED}, {"key_arn": CREATED}, ""),
         ({"key_arn": CREATED}, {"key_arn": OWN}, "Key.Arn} is no longer the key of the artifacts"),
@@ -40,10 +40,10 @@ def artifacts(**keys: Any) -> dict[str, Any]:
     ],
 )
 def test_a_review_reports_which_key_can_no_longer_be_used(
-    before: dict[str, Any], after: dict[str, Any], said: str
+    before: dict[str, Any], after: dict[str, Any], message: str
 ) -> None:
     old, new = (of(stack(artifacts(**keys), name="artifacts")) for keys in (before, after))
     [environment] = document_of(old, new, base=BASE).environments
-    assert [said in each for each in environment.lost_keys] == [True] * bool(said), environment.lost_keys
+    assert [message in each for each in environment.lost_keys] == [True] * bool(message), environment.lost_keys
     assert all("tritonstack docs updates#change-the-key" in each for each in environment.lost_keys)
-    assert (environment.level is Level.CLOSE) is bool(said)
+    assert (environment.level is Level.CLOSE) is bool(message)

@@ -13,24 +13,24 @@ from tritonstack.review.views.wording import sections
 
 
 @pytest.fixture(scope="module")
-def told() -> str:
+def page() -> str:
     return markdown(document(fail_on="replacement"))
 
 
-def test_it_begins_with_the_marker_and_a_line_for_every_environment(told: str) -> None:
-    assert told.startswith(f"{MARKER}\n")
-    rows = re.findall(r"^\| `(\w+)` \| \S+ ([\w ]+) \|", told, flags=re.M)
+def test_it_begins_with_the_marker_and_a_line_for_every_environment(page: str) -> None:
+    assert page.startswith(f"{MARKER}\n")
+    rows = re.findall(r"^\| `(\w+)` \| \S+ ([\w ]+) \|", page, flags=re.M)
     close = dict.fromkeys(("dev", "lost", "new"), "look closely")
     assert dict(rows) == {**close, "prod": "nothing changes"}
 
 
-def test_it_states_what_it_compares_with_and_what_the_policy_refuses(told: str) -> None:
-    assert "`0123456789ab`, where this branch left `origin/main` (the default: none was named)" in told
-    assert "- `replacement` dev: serving: Bucket (`AWS::S3::Bucket`) is replaced" in told
+def test_it_states_what_it_compares_with_and_what_the_policy_refuses(page: str) -> None:
+    assert "`0123456789ab`, where this branch left `origin/main` (the default: none was named)" in page
+    assert "- `replacement` dev: serving: Bucket (`AWS::S3::Bucket`) is replaced" in page
 
 
-def test_changes_are_grouped_by_meaning_and_those_that_can_hurt_are_first(told: str) -> None:
-    [dev] = re.findall(r"^## `dev` [^\n]+\n(.*?)^## ", told, flags=re.M | re.S)
+def test_changes_are_grouped_by_meaning_and_those_that_can_hurt_are_first(page: str) -> None:
+    [dev] = re.findall(r"^## `dev` [^\n]+\n(.*?)^## ", page, flags=re.M | re.S)
     titles = re.findall(r"^###+ ([^:\n]+)(?:: .+)?$", dev, flags=re.M)
     wanted = ["Replaced", "Removed", "Removed from the stack, kept in the account", "New", "Changed in place"]
     assert [each for each in titles if each in wanted] == wanted
@@ -38,8 +38,8 @@ def test_changes_are_grouped_by_meaning_and_those_that_can_hurt_are_first(told: 
     assert {"Permissions", "What opens and closes", "Cost", "Policy findings", "Resources"} <= set(titles)
 
 
-def test_a_wildcard_is_called_out_where_a_permission_widens(told: str) -> None:
-    assert "- serving/Role may now: `s3:*` on `*`. Wildcards: action `s3:*` (every action of s3) — no reason" in told
+def test_a_wildcard_is_called_out_where_a_permission_widens(page: str) -> None:
+    assert "- serving/Role may now: `s3:*` on `*`. Wildcards: action `s3:*` (every action of s3) — no reason" in page
 
 
 def test_an_accepted_wildcard_is_folded_with_its_reason_and_another_is_not() -> None:
@@ -66,29 +66,29 @@ def test_new_findings_are_shown_and_accepted_ones_folded_and_counted() -> None:
     [dev] = [each for each in document().environments if each.name == "dev"]
     [new] = dev.findings
     kinds = ("accepted", "no longer accepted", "accepted")
-    told = (new, *(new.model_copy(update={"change": kind, "reason": "Why."}) for kind in kinds))
-    [found] = [each for each in sections(dev.model_copy(update={"findings": told})) if each.title == "Policy findings"]
+    page = (new, *(new.model_copy(update={"change": kind, "reason": "Why."}) for kind in kinds))
+    [found] = [each for each in sections(dev.model_copy(update={"findings": page})) if each.title == "Policy findings"]
     assert [line.partition(":")[0] for line in found.shown] == ["new"]
     assert (len(found.folded), found.fold) == (3, "2 accepted, 1 no longer accepted")
 
 
-def test_the_cost_is_a_table_of_both_ends(told: str) -> None:
-    assert "| USD/hour | how many | idle | at most |\n|---|---|---|---|\n" in told
+def test_the_cost_is_a_table_of_both_ends(page: str) -> None:
+    assert "| USD/hour | how many | idle | at most |\n|---|---|---|---|\n" in page
     counts = "1 of ml.g4dn.xlarge → 1 of ml.g5.2xlarge"
-    assert f"| endpoint dev-digits | {counts} | 0.75 → 1.50 | 0.75 → 1.50 |" in told
-    assert "| endpoint new-digits | none → 1 of ml.g4dn.xlarge | nothing → 0.75 | nothing → 0.75 |" in told
-    assert "| USD/month | 730 hours | 548 → 1,095 | 548 → 1,095 |" in told
+    assert f"| endpoint dev-digits | {counts} | 0.75 → 1.50 | 0.75 → 1.50 |" in page
+    assert "| endpoint new-digits | none → 1 of ml.g4dn.xlarge | nothing → 0.75 | nothing → 0.75 |" in page
+    assert "| USD/month | 730 hours | 548 → 1,095 | 548 → 1,095 |" in page
 
 
-def test_a_property_is_a_difference_with_signs_and_what_is_long_is_folded(told: str) -> None:
-    assert "  @@ BucketName @@ replaces it\n  - models\n  + other-models\n" in told
-    [folded] = re.findall(r"<details><summary>4 properties</summary>(.*?)</details>", told, flags=re.S)
+def test_a_property_is_a_difference_with_signs_and_what_is_long_is_folded(page: str) -> None:
+    assert "  @@ BucketName @@ replaces it\n  - models\n  + other-models\n" in page
+    [folded] = re.findall(r"<details><summary>4 properties</summary>(.*?)</details>", page, flags=re.S)
     assert "name-029" in folded
 
 
-def test_text_of_a_template_is_no_markdown_and_mentions_no_user(told: str) -> None:
-    assert "<b>name" not in re.sub(r"```.*?```", "", told, flags=re.S)
-    assert "no @\u2060logs #\u20601" in told
+def test_text_of_a_template_is_no_markdown_and_mentions_no_user(page: str) -> None:
+    assert "<b>name" not in re.sub(r"```.*?```", "", page, flags=re.S)
+    assert "no @\u2060logs #\u20601" in page
     assert text("<i> @me a~b |") == "&lt;i&gt; @\u2060me a\\~b \\|"
     assert code("a`b|c") == "``a`b\\|c``"
 
@@ -102,8 +102,8 @@ def test_names_in_a_sentence_are_code_and_nothing_in_them_is_escaped() -> None:
 
 def test_of_many_matches_of_a_policy_the_first_are_shown_and_the_rest_is_folded() -> None:
     topics = {f"T{n}": resource("AWS::SNS::Topic", {}) for n in range(9)}
-    told = markdown(document(report({**before(), **topics}, before()), fail_on="removal"))
-    policy = told[told.index("## The policy rejects this") : told.index("## `dev`")]
+    page = markdown(document(report({**before(), **topics}, before()), fail_on="removal"))
+    policy = page[page.index("## The policy rejects this") : page.index("## `dev`")]
     assert policy.count("- `removal` dev: serving: T") == 3
     assert "- <details><summary><code>removal</code> dev: 6 more</summary>\n\n  - serving: T3 (" in policy
     assert "serving: T8 (`AWS::SNS::Topic`) is removed" in policy
@@ -125,13 +125,13 @@ def big(count: int) -> str:
 
 
 def test_a_long_report_is_cut_what_hurts_least_first_with_a_sentence_of_it() -> None:
-    told = big(300)
-    assert len(told.encode("utf-16-le")) // 2 <= LIMIT
-    assert "+ other\n" in told
-    end = told.splitlines()[-1]
+    page = big(300)
+    assert len(page.encode("utf-16-le")) // 2 <= LIMIT
+    assert "+ other\n" in page
+    end = page.splitlines()[-1]
     assert end.startswith("**Cut, for a comment takes 65,536 characters.**")
     assert end.endswith("All of it is in [this run](https://example.com/1).")
-    assert "`serving/T299` AWS::SNS::Topic" in told
+    assert "`serving/T299` AWS::SNS::Topic" in page
     longer = big(3000)
     assert len(longer.encode("utf-16-le")) // 2 <= LIMIT
     assert "| `dev` |" in longer

@@ -85,8 +85,8 @@ def test_a_document_of_another_form_is_no_release_set(document: Any) -> None:
 def test_a_model_that_nothing_proves_is_reported_so_unless_it_is_removed() -> None:
     folders = ModelFolders(unproven=dict.fromkeys(("fil", "gone"), "no backend fil"))
     found = changes({"gone": A}, {"fil": A, "onnx": A}, folders=folders)
-    told = {each.model: each.sentence.endswith(" Proof skipped: no backend fil.") for each in found}
-    assert told == {"fil": True, "gone": False, "onnx": False}
+    is_skipped = {each.model: each.sentence.endswith(" Proof skipped: no backend fil.") for each in found}
+    assert is_skipped == {"fil": True, "gone": False, "onnx": False}
 
 
 def test_a_model_on_a_second_endpoint_is_reported_with_what_callers_must_do() -> None:

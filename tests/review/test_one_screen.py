@@ -24,10 +24,10 @@ TOKEN = re.compile(r"\$\{\w+[0-9A-F]{8}\b")
 """A reference by a logical id, which ends with a hash."""
 
 
-def visible(told: str) -> list[str]:
+def visible(text: str) -> list[str]:
     """The lines of a report in Markdown while nothing of it is unfolded; the title of what is folded is one."""
     lines, inside = [], 0
-    for line in told.splitlines():
+    for line in text.splitlines():
         if inside == 0 and line:
             lines.append(line)
         inside += line.count("<details>") - line.count("</details>")
@@ -44,10 +44,10 @@ def check(document: ReviewDocument, *, name: str, moved: set[str], paid: set[str
         paid: endpoints that cost another amount.
         alarm: a word that names an alarm which rolls an update back.
     """
-    told = markdown(document)
-    lines = visible(told)
+    text = markdown(document)
+    lines = visible(text)
     assert len(lines) <= ONE_SCREEN, f"{len(lines)} lines"
-    assert len(told.splitlines()) > 3 * ONE_SCREEN
+    assert len(text.splitlines()) > 3 * ONE_SCREEN
     [environment] = [each for each in document.environments if each.name == name]
     seen = "\n".join(lines)
     for each in environment.settings:
@@ -59,13 +59,13 @@ def check(document: ReviewDocument, *, name: str, moved: set[str], paid: set[str
     assert all(f"| endpoint {each} |" in seen for each in paid)
     hurt = [each for each in environment.resources if each.effect is Effect.REPLACED]
     assert hurt
-    told_hurt = "".join(line for line in lines if line.startswith("- replaced: "))
-    assert all(f"`{each.stack}/{each.path}` {each.type}" in told_hurt for each in hurt)
+    hurtful = "".join(line for line in lines if line.startswith("- replaced: "))
+    assert all(f"`{each.stack}/{each.path}` {each.type}" in hurtful for each in hurt)
     assert any(each.only_follows for each in environment.resources)
     # Folded is not lost.
-    assert all(f"`{each.stack}/{each.path}`" in told for each in environment.resources)
-    assert told.count("@@ ") >= sum(len(each.properties) for each in environment.resources)
-    assert not TOKEN.search(told)
+    assert all(f"`{each.stack}/{each.path}`" in text for each in environment.resources)
+    assert text.count("@@ ") >= sum(len(each.properties) for each in environment.resources)
+    assert not TOKEN.search(text)
     return lines
 
 
@@ -119,16 +119,16 @@ def test_each_of_seven_values_of_prod_has_a_verdict_of_its_own_on_one_screen(tmp
     assert {each.path: (each.before, each.after) for each in prod.settings} == {
         path: (str(before), str(after)) for path, (before, after) in PROD.items()
     }
-    told = {each.path: " ".join(one.text for one in each.effect or ()) for each in prod.settings}
+    text = {each.path: " ".join(one.text for one in each.effect or ()) for each in prod.settings}
     levels = {each.path: each.level for each in prod.settings}
     for quiet in ("alarms.thresholds.p99_latency_ms", "logs.endpoint_days"):
         assert levels[quiet] is Level.PLAIN
-        assert not re.search("traffic|cost|permission|replaced", told[quiet])
-    assert "cost of prod-engines at maximum" in told.pop("endpoints.engines.scaling.maximum")
-    assert not any("cost" in each for each in told.values())
-    release = told["endpoints.translation.release"]
+        assert not re.search("traffic|cost|permission|replaced", text[quiet])
+    assert "cost of prod-engines at maximum" in text.pop("endpoints.engines.scaling.maximum")
+    assert not any("cost" in each for each in text.values())
+    release = text["endpoints.translation.release"]
     assert "traffic of prod-translation shifts" in release
     assert "permissions wider" in release
-    threads = told["endpoints.inception.container.thread_count"]
+    threads = text["endpoints.inception.container.thread_count"]
     assert "traffic of prod-inception shifts" in threads
     assert "permission" not in threads

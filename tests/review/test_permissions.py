@@ -17,8 +17,8 @@ from tests.review.policies import (
     deny,
     environment,
     policy,
+    reported,
     role,
-    told,
 )
 from tests.review.small import Template, resource
 from tests.stacks.app_process import ROOT
@@ -31,13 +31,13 @@ B = "arn:aws:s3:::b/*"
 HERE = {"StringEquals": {"aws:SourceAccount": "111111111111"}}
 IF_HERE = "StringEquals aws:sourceaccount 111111111111"
 Statements = list[dict[str, Any]]
-Said = tuple[Direction, str]
+Line = tuple[Direction, str]
 """What a change does, and the sentence for it."""
 
 
 @cases("before, after, expected")
-def test_statement_by_statement(before: Statements, after: Statements, expected: list[Said]) -> None:
-    assert told(role(*before), role(*after)) == expected
+def test_statement_by_statement(before: Statements, after: Statements, expected: list[Line]) -> None:
+    assert reported(role(*before), role(*after)) == expected
 
 
 @cases("before, after, kinds")
@@ -51,17 +51,17 @@ def test_a_grant_that_moved_to_another_policy_of_its_role_is_no_change() -> None
     )
     managed = resource("AWS::IAM::ManagedPolicy", {"PolicyDocument": {"Statement": [allow("s3:ListBucket")]}})
     before = {**role(allow([GET, PUT]), allow("s3:ListBucket"))}
-    assert told(before, {**inline, "M": managed, "Access": policy(allow(GET))}) == []
+    assert reported(before, {**inline, "M": managed, "Access": policy(allow(GET))}) == []
 
 
 def test_a_new_role_lists_what_it_may_do_and_who_may_be_it() -> None:
     after = role(allow(GET), deny(PUT, Condition=HERE))
-    assert told(None, after) == [
+    assert reported(None, after) == [
         (WIDER, f"new: may: {GET} on {B}"),
         (OTHER, f"new, with a Deny: may not: {PUT} on {B}, if {IF_HERE}"),
         (WIDER, "new: sagemaker.amazonaws.com may assume it: sts:AssumeRole"),
     ]
-    assert [kind for kind, _ in told(after, None)] == [NARROWER, OTHER, NARROWER]
+    assert [kind for kind, _ in reported(after, None)] == [NARROWER, OTHER, NARROWER]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_new_role_lists_what_it_may_do_and_who_may_be_it() -> None:
 )
 def test_a_permissions_boundary(before: str | None, after: str | None, kind: Any, words: str) -> None:
     templates = [role(allow(GET), **({"PermissionsBoundary": each} if each else {})) for each in (before, after)]
-    assert told(*templates) == [(kind, words)]
+    assert reported(*templates) == [(kind, words)]
 
 
 def test_a_managed_policy_of_aws_is_named() -> None:
@@ -87,7 +87,7 @@ def test_a_managed_policy_of_aws_is_named() -> None:
 def test_a_reference_in_another_spelling_of_the_same_value_is_no_change() -> None:
     before = {**bucket(), **role(allow(GET, {"Fn::Sub": "arn:${AWS::Partition}:s3:::${Bucket}/*"}))}
     after = {**bucket(), **role(allow(GET, {"Fn::Sub": "${Bucket.Arn}/*"}))}
-    assert told(before, after) == []
+    assert reported(before, after) == []
 
 
 def test_a_parameter_that_reads_another_value_is_news() -> None:
@@ -119,11 +119,11 @@ def test_wildcards_are_called_out_with_the_reason_for_them() -> None:
 def test_every_wildcard_of_the_committed_environments_has_its_reason() -> None:
     """Synthesis refuses one without; here they are found by cdk-nag's way to write a reference."""
     environments = read_snapshots(ROOT / "snapshots").environments.values()
-    told_of = [
+    reported_of = [
         wild for each in environments for one in permission_changes(NO_ENVIRONMENT, each) for wild in one.wildcards
     ]
-    assert any("accepted: " in each and "${" in each for each in told_of)
-    assert [each for each in told_of if "no reason" in each] == []
+    assert any("accepted: " in each and "${" in each for each in reported_of)
+    assert [each for each in reported_of if "no reason" in each] == []
 
 
 def test_a_resource_that_acts_as_another_role_is_reported() -> None:
@@ -165,9 +165,9 @@ def may(*principals: Any, **members: Any) -> dict[str, Any]:
 
 
 @cases("before, after, expected")
-def test_a_bucket_policy(before: Statements, after: Statements, expected: list[Said]) -> None:
+def test_a_bucket_policy(before: Statements, after: Statements, expected: list[Line]) -> None:
     """The bucket exists on both sides; a Deny in place of a wider one has no line of its own."""
-    assert told(bucket(*before), bucket(*after)) == expected
+    assert reported(bucket(*before), bucket(*after)) == expected
 
 
 def test_principals_of_other_accounts_and_everybody_are_called_out() -> None:
@@ -188,7 +188,7 @@ def one(kind: str, name: str, *statements: Any, **members: Any) -> Template:
 def test_every_kind_of_resource_policy(kind: str, name: str, members: dict[str, Any]) -> None:
     first = allow("x:A", "*", Principal={"AWS": ROLE})
     second = allow("x:B", "*", Principal={"AWS": ROLE})
-    assert told(one(kind, name, first, **members), one(kind, name, first, second, **members)) == [
+    assert reported(one(kind, name, first, **members), one(kind, name, first, second, **members)) == [
         (WIDER, f"{ROLE} may now: x:B")
     ]
 
@@ -196,7 +196,7 @@ def test_every_kind_of_resource_policy(kind: str, name: str, members: dict[str, 
 def test_a_log_groups_policy_may_be_text() -> None:
     text = '{"Statement": {"Effect": "Allow", "Action": "logs:Put*", "Resource": "*", "Principal": "*"}}'
     after = {"It": resource("AWS::Logs::ResourcePolicy", {"PolicyName": "p", "PolicyDocument": text})}
-    assert told({}, after) == [(WIDER, "new: anybody may: logs:Put*")]
+    assert reported({}, after) == [(WIDER, "new: anybody may: logs:Put*")]
 
 
 def test_a_permission_to_invoke_is_a_statement_of_the_function() -> None:
@@ -209,7 +209,7 @@ def test_a_permission_to_invoke_is_a_statement_of_the_function() -> None:
     text = "events.amazonaws.com may now: lambda:InvokeFunction, if ArnLike aws:sourcearn arn:rule"
     [change] = changes(function, bound)
     assert (change.kind, change.principal, change.statement) == (WIDER, "Function", text)
-    assert [kind for kind, _ in (*told(bound, free), *told(free, bound))] == [WIDER, NARROWER]
+    assert [kind for kind, _ in (*reported(bound, free), *reported(free, bound))] == [WIDER, NARROWER]
 
 
 @pytest.mark.parametrize(
@@ -229,5 +229,5 @@ def test_a_statement_with_values_known_only_at_deployment_is_reported(value: Any
 
 def test_a_deny_of_a_new_resource_narrows_nothing() -> None:
     refused = deny("s3:*", B, Principal="*")
-    assert [kind for kind, _ in told({}, bucket(refused))] == [OTHER]
-    assert [kind for kind, _ in told(bucket(), bucket(refused))] == [NARROWER]
+    assert [kind for kind, _ in reported({}, bucket(refused))] == [OTHER]
+    assert [kind for kind, _ in reported(bucket(), bucket(refused))] == [NARROWER]

@@ -165,13 +165,13 @@ def test_the_old_resource_of_a_replacement_stays_where_the_template_retains_it(p
 def test_another_service_token_is_refused() -> None:
     """Template reference, AWS::CloudFormation::CustomResource, ServiceToken: updates are not supported."""
 
-    def answered(runtime: str) -> Template:
+    def runtime_of(runtime: str) -> Template:
         return {
             "Function": resource(FUNCTION, {"Code": {}, "Role": "arn", "PackageType": runtime}),
             "Thing": resource("Custom::Thing", {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}}),
         }
 
-    changes = changed(answered("Zip"), answered("Image"))
+    changes = changed(runtime_of("Zip"), runtime_of("Image"))
     assert effects(changes) == {"Function": Effect.REPLACED, "Thing": Effect.REFUSED}
 
 
@@ -249,7 +249,7 @@ ROLE_OF_A, ROLE_OF_B = ({"Fn::GetAtt": [name, "Arn"]} for name in "AB")
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "expected"),
     [
         ({"Same": [1], "In": {"A": 1, "B": 1}}, {"Same": [1], "In": {"A": 2, "B": 1}}, {"In.A": (1, 2)}),
         ({"Gone": 1}, {"New": None}, {"Gone": (1, ABSENT), "New": (ABSENT, None)}),
@@ -279,8 +279,8 @@ ROLE_OF_A, ROLE_OF_B = ({"Fn::GetAtt": [name, "Arn"]} for name in "AB")
         "one is not true",
     ],
 )
-def test_differences_of_two_values(before: Any, after: Any, told: dict[str, tuple[Any, Any]]) -> None:
-    assert {each.name: (each.before, each.after) for each in differences(before, after)} == told
+def test_differences_of_two_values(before: Any, after: Any, expected: dict[str, tuple[Any, Any]]) -> None:
+    assert {each.name: (each.before, each.after) for each in differences(before, after)} == expected
 
 
 @given(json_values(), json_values())

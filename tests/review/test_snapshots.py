@@ -23,9 +23,9 @@ def synthesised(assembly: Path) -> Snapshots:
 
 
 def test_the_committed_snapshots_are_what_is_synthesised(synthesised: Snapshots) -> None:
-    told = out_of_date(synthesised, COMMITTED)
-    if told:
-        pytest.fail("\n".join(["snapshots/ is out of date:", *told]), pytrace=False)
+    outdated = out_of_date(synthesised, COMMITTED)
+    if outdated:
+        pytest.fail("\n".join(["snapshots/ is out of date:", *outdated]), pytrace=False)
 
 
 def test_a_config_is_deleted_only_after_the_endpoint_that_reads_its_name(synthesised: Snapshots) -> None:

@@ -104,7 +104,7 @@ EXCLUDED = {**SCALED, "ExcludeRetainedVariantProperties": [{"VariantPropertyType
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "expected"),
     [
         (weighted(9, 1), weighted(1, 1), "current-g4dn-xlarge 90 % → 50 %, candidate-g4dn-xlarge 10 % → 50 %"),
         ({}, weighted(2, 1), "current-g4dn-xlarge 66.7 %, candidate-g4dn-xlarge 33.3 %"),
@@ -120,11 +120,11 @@ EXCLUDED = {**SCALED, "ExcludeRetainedVariantProperties": [{"VariantPropertyType
     ids=["other weights", "a new endpoint", "an experiment begins", "the same shares", "one variant", "excluded"],
 )
 def test_the_shares_of_variants_are_reported_where_they_change(
-    before: Template, after: Template, said: str | None
+    before: Template, after: Template, expected: str | None
 ) -> None:
     found = [each for each in traffic(before, after).sentences if "Share of the requests by weight" in each]
-    assert len(found) == (said is not None)
-    assert all(str(said) in each for each in found)
+    assert len(found) == (expected is not None)
+    assert all(str(expected) in each for each in found)
     assert not any("takes no effect" in each for each in traffic(before, after).sentences)
 
 
@@ -158,8 +158,8 @@ def test_routing_that_is_set_at_deployment_is_read_from_the_properties_of_scalin
 ) -> None:
     routing = given["DeploymentConfig"]["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
     before = resource("Custom::ScalingBefore", {"Scaling": json.dumps({"routing": routing}), "ServiceToken": "arn"})
-    told = {"TrafficRoutingConfiguration": {"Fn::GetAtt": ["Before", "TrafficRouting"]}}
-    deployment: dict[str, Any] = {"DeploymentConfig": {**given["DeploymentConfig"], "BlueGreenUpdatePolicy": told}}
+    taken = {"TrafficRoutingConfiguration": {"Fn::GetAtt": ["Before", "TrafficRouting"]}}
+    deployment: dict[str, Any] = {"DeploymentConfig": {**given["DeploymentConfig"], "BlueGreenUpdatePolicy": taken}}
 
     def scaled(**more: Any) -> Template:
         return {**serving(**more, **deployment), "Before": before}

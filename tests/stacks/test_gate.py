@@ -70,7 +70,7 @@ class Acknowledgements:
 def test_every_finding_of_nist_that_is_accepted_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Construct by construct: so no acknowledgement is stale, and none covers what has no finding."""
     monkeypatch.setenv("CDK_VALIDATION", "true")
-    heard = Acknowledgements(monkeypatch, heeded=False)
+    acknowledged = Acknowledgements(monkeypatch, heeded=False)
     whole = new_app()
     everything(tmp_path, scope=whole)
     cdk.Validations.of(whole).add_plugins(cdk_nag.NIST80053R5Checks(whole))
@@ -87,7 +87,7 @@ def test_every_finding_of_nist_that_is_accepted_is_one(tmp_path: Path, monkeypat
         for construct in violation["violatingConstructs"]
         if violation["ruleName"].startswith("NIST")
     }
-    assert heard.accepted == found
+    assert acknowledged.accepted == found
 
 
 def test_every_finding_of_aws_solutions_that_is_accepted_is_one_and_has_a_reason(

@@ -98,7 +98,7 @@ def test_every_log_group_that_a_page_names_is_in_the_templates(
     text = page.read_text()
     named = set(re.findall(r"`(/aws/(?:lambda|sagemaker)/[^`\s]+)`", text))
     named |= {
-        name for told in re.findall(r"log groups? ([^.|]*)", text) for name in re.findall(r"`(/[^`]+/[^`]+)`", told)
+        name for listed in re.findall(r"log groups? ([^.|]*)", text) for name in re.findall(r"`(/[^`]+/[^`]+)`", listed)
     }
     made = set(log_groups(templates)) | {
         each["Properties"]["LogGroupName"]

@@ -86,15 +86,15 @@ def test_alarms_are_in_the_stack_of_their_dashboard_and_one_of_each_severity_not
         body = dashboard["Properties"]["DashboardBody"]
         for name, each in alarms_of(template, "CompositeAlarm").items():
             elsewhere = set(named_in(each["AlarmRule"])) - set(own)
-            tells = "observability" not in name
-            assert elsewhere == ({f"{name}-observability-2"} if tells else set())
-            assert ("AlarmActions" in each) == tells
+            notifies = "observability" not in name
+            assert elsewhere == ({f"{name}-observability-2"} if notifies else set())
+            assert ("AlarmActions" in each) == notifies
         for name in own:
             assert f"## {'-'.join(name.split('-')[:2])}:" in body
-    told = [child for name in ("dev-critical", "dev-warning") for child in named_in(composite[name]["AlarmRule"])]
-    of_second = [name for name in told if name in composite]
-    told += [child for name in of_second for child in named_in(composite[name]["AlarmRule"])]
-    assert sorted(set(told) - set(of_second)) == sorted(metric), "every alarm notifies"
+    children = [child for name in ("dev-critical", "dev-warning") for child in named_in(composite[name]["AlarmRule"])]
+    of_second = [name for name in children if name in composite]
+    children += [child for name in of_second for child in named_in(composite[name]["AlarmRule"])]
+    assert sorted(set(children) - set(of_second)) == sorted(metric), "every alarm notifies"
     assert {name.split("-")[1] for name in metric} == {f"e{number}" for number in range(28)}
 
 
@@ -198,10 +198,10 @@ def test_a_template_that_aws_would_refuse_is_refused_at_synthesis(
         if "Metadata" in given:
             made.add_metadata("m", given["Metadata"])
     assert refused_for_size(app.synth()) == 2
-    said = capsys.readouterr().err
-    assert f"large: {limit}" in said
-    assert number in said
-    assert "guide" in said or "reference" in said
+    errors = capsys.readouterr().err
+    assert f"large: {limit}" in errors
+    assert number in errors
+    assert "guide" in errors or "reference" in errors
 
 
 def test_a_small_template_is_taken(tmp_path: Path) -> None:

@@ -144,8 +144,10 @@ def test_only_a_build_in_the_network_that_calls_endpoints_adds_ways_to_what_it_c
 def test_only_the_used_outputs_of_a_network_are_parameters(endpoint: dict[str, Any], used: set[str]) -> None:
     made = stage(environment(endpoint, load_test={}, network=CREATED)).load_test
     assert made is not None
-    asked = [name for name, each in template_of(made)["Parameters"].items() if "/_network/" in str(each.get("Default"))]
-    assert {re.split("Network", name)[0] + "Network" for name in asked} == used
+    network_parameters = [
+        name for name, each in template_of(made)["Parameters"].items() if "/_network/" in str(each.get("Default"))
+    ]
+    assert {re.split("Network", name)[0] + "Network" for name in network_parameters} == used
 
 
 def test_a_load_test_s_build_and_its_jobs_join_the_network() -> None:

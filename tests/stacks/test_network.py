@@ -226,10 +226,10 @@ def test_on_the_way_to_another_network_everything_of_the_created_one_stays_as_it
 
 
 def test_on_the_way_models_join_the_imported_network(between: EnvironmentStage) -> None:
-    told = values(network_template(between))
-    assert told["/tritonstack/dev/_network/vpc-id"] == "vpc-1"
-    assert told["/tritonstack/dev/_network/subnet-us-east-1b"] == "subnet-2"
-    assert told["/tritonstack/dev/_network/security-group-0"].startswith("${NetworkImportedContainers")
+    given = values(network_template(between))
+    assert given["/tritonstack/dev/_network/vpc-id"] == "vpc-1"
+    assert given["/tritonstack/dev/_network/subnet-us-east-1b"] == "subnet-2"
+    assert given["/tritonstack/dev/_network/security-group-0"].startswith("${NetworkImportedContainers")
     config = properties(template_of(between.serving["digits"]), "AWS::SageMaker::Model")["VpcConfig"]
     assert len(config["Subnets"]) == 2
 

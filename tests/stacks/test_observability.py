@@ -88,14 +88,16 @@ def test_each_severity_has_one_composite_alarm_of_all_its_alarms_and_only_they_n
     }
     assert set(composites) == {"dev-critical", "dev-warning"}
     ids = {each["Properties"]["AlarmName"]: key for key, each in of_type(template, "AWS::CloudWatch::Alarm").items()}
-    told = [key for kind in ("Topic", "TopicPolicy", "Subscription") for key in of_type(template, f"AWS::SNS::{kind}")]
-    assert len(told) == 3
+    topics = [
+        key for kind in ("Topic", "TopicPolicy", "Subscription") for key in of_type(template, f"AWS::SNS::{kind}")
+    ]
+    assert len(topics) == 3
     named = []
     for each in composites.values():
         assert each["Properties"]["AlarmActions"] == each["Properties"]["OKActions"] == [{"Ref": topic}]
         names = [part.split('"')[1] for part in each["Properties"]["AlarmRule"].split(" OR ")]
         # The first message of one that was made before the topic's policy would be refused.
-        assert sorted(each["DependsOn"]) == sorted([*(ids[name] for name in names), *told])
+        assert sorted(each["DependsOn"]) == sorted([*(ids[name] for name in names), *topics])
         named += names
     assert sorted(named) == sorted(alarms(template))
     assert 'ALARM("dev-digits-server-errors")' in composites["dev-critical"]["Properties"]["AlarmRule"]

@@ -289,9 +289,9 @@ def test_the_topic_is_notified_once_of_a_severity_with_the_alarm_and_when_it_is_
     [topic] = [each["TopicArn"] for each in topics if each["TopicArn"].endswith(":dev-alarms")]
     watched.aws.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=inbox.arn)
     watched.live_on(errors("Invocation5XXErrors", 50), minutes=5)
-    [told] = [json.loads(each["Message"]) for each in inbox.wait()]
-    assert (told["AlarmName"], told["NewStateValue"]) == ("dev-critical", "ALARM")
-    assert "dev-digits-server-errors" in json.dumps(told)
+    [message] = [json.loads(each["Message"]) for each in inbox.wait()]
+    assert (message["AlarmName"], message["NewStateValue"]) == ("dev-critical", "ALARM")
+    assert "dev-digits-server-errors" in json.dumps(message)
     watched.live_on(minutes=8)
     [over] = [json.loads(each["Message"]) for each in inbox.wait()]
     assert (over["AlarmName"], over["NewStateValue"]) == ("dev-critical", "OK")

@@ -193,9 +193,9 @@ def test_images_are_built_by_docker_in_a_privileged_build_that_pulls_awss_triton
 
 
 def test_the_committed_snapshots_of_the_pipeline_are_what_is_synthesised(committed: Synthesised) -> None:
-    told = out_of_date(added_by_pipeline(read_assembly(committed.folder, accepted=True)), ROOT / PIPELINE_FOLDER)
-    if told:
-        pytest.fail("\n".join([f"{PIPELINE_FOLDER}/ is out of date:", *told]), pytrace=False)
+    outdated = out_of_date(added_by_pipeline(read_assembly(committed.folder, accepted=True)), ROOT / PIPELINE_FOLDER)
+    if outdated:
+        pytest.fail("\n".join([f"{PIPELINE_FOLDER}/ is out of date:", *outdated]), pytrace=False)
 
 
 @pytest.mark.long

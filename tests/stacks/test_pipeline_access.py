@@ -141,11 +141,11 @@ def policy_of(access: dict[str, Any], work: str) -> list[dict[str, Any]]:
     ]
 
     def text(value: Any) -> str:
-        said = readable(normal(value, {}))
-        said = re.sub(r"\$\{SsmParameter\w+loadtestprojectname\w+\}", "Bench", said)
-        said = re.sub(r"\$\{SsmParameter\w+loadteststatemachinename\w+\}", "Recommender", said)
-        said = re.sub(r"\$\{ArtifactsBucketName\w+\}", "archives", said)
-        return re.sub(r"\$\{ArtifactsKeyArn\w+\}", KEY, said)
+        shown = readable(normal(value, {}))
+        shown = re.sub(r"\$\{SsmParameter\w+loadtestprojectname\w+\}", "Bench", shown)
+        shown = re.sub(r"\$\{SsmParameter\w+loadteststatemachinename\w+\}", "Recommender", shown)
+        shown = re.sub(r"\$\{ArtifactsBucketName\w+\}", "archives", shown)
+        return re.sub(r"\$\{ArtifactsKeyArn\w+\}", KEY, shown)
 
     return [{**each, "Resource": [text(one) for one in listed(each["Resource"])]} for each in found]
 
@@ -183,15 +183,15 @@ def test_who_measures_starts_tests_and_reads_them_and_calls_no_endpoint_itself(o
 def test_each_statement_of_the_measuring_policy_is_needed_as_narrow_as_it_is(other: Synthesised) -> None:
     """One that is removed, of everything, or unconditional changes a verdict."""
     policy = policy_of(other.access("dev"), "Measure")
-    asked = [*MEASURES, *NOT_MEASURES, *NEITHER]
-    before = allowed(asked, policy)
+    tried = [*MEASURES, *NOT_MEASURES, *NEITHER]
+    before = allowed(tried, policy)
     survivors = []
     for index, statement in enumerate(policy):
         changes: dict[str, list[dict[str, Any]]] = {"removed": [], "of everything": [{**statement, "Resource": "*"}]}
         if statement.get("Condition"):
             changes["unconditional"] = [{**statement, "Condition": {}}]
         for what, instead in changes.items():
-            if allowed(asked, [*policy[:index], *instead, *policy[index + 1 :]]) == before:
+            if allowed(tried, [*policy[:index], *instead, *policy[index + 1 :]]) == before:
                 survivors.append(f"{statement['Sid']} {what}")
     assert survivors == []
 

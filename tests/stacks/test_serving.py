@@ -30,7 +30,7 @@ def container(template: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "expected"),
     [
         ({}, []),
         ({"release": "30.01", "image": f"{OWN_REGISTRY}/triton:30.01"}, ["not in the catalogue"]),
@@ -38,11 +38,13 @@ def container(template: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_what_is_taken_for_granted_of_a_release_is_a_warning_of_the_synthesis(
-    fields: dict[str, str], said: list[str]
+    fields: dict[str, str], expected: list[str]
 ) -> None:
     stack = stage(environment({**DIGITS, **fields})).serving["digits"]
     found = assertions.Annotations.from_stack(stack).find_warning("*", assertions.Match.any_value())
-    assert [words in str(each.entry.data) for words, each in zip(said, found, strict=True)] == [True] * len(said)
+    assert [words in str(each.entry.data) for words, each in zip(expected, found, strict=True)] == [True] * len(
+        expected
+    )
 
 
 def test_the_role_is_ready_before_the_model_and_the_archives_before_the_endpoint(digits: dict[str, Any]) -> None:

@@ -66,6 +66,6 @@ def test_a_release_set_holds_the_commit_of_each_of_its_models_and_of_no_other(tm
     made = EnvironmentStage(app, environment=settings, release_sets=digests(settings), commits=known)
     key = properties(template_of(made.serving[endpoint]), "Custom::ReleaseRecords")["ReleaseSetKey"]
     [asset] = tmp_path.rglob(f"asset.{key}")
-    told = json.loads(asset.read_text())
-    assert told["commits"] == {**dict.fromkeys(models, "1" * 40), sorted(models)[0]: "unknown"}
-    assert told["models"] == models
+    written = json.loads(asset.read_text())
+    assert written["commits"] == {**dict.fromkeys(models, "1" * 40), sorted(models)[0]: "unknown"}
+    assert written["models"] == models

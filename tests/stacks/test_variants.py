@@ -56,8 +56,8 @@ def test_each_variant_is_scaled_by_itself_and_weights_are_not_retained(scaled: d
     metrics = [each["CustomizedMetricSpecification"]["Dimensions"][1]["Value"] for each in tracked]
     assert metrics == NAMES
     before, resource = only(scaled, "Custom::ScalingBefore")
-    told = json.loads(resource["Properties"]["Scaling"])
-    assert [told["variant"], *(each["variant"] for each in told["beside"])] == NAMES
+    passed = json.loads(resource["Properties"]["Scaling"])
+    assert [passed["variant"], *(each["variant"] for each in passed["beside"])] == NAMES
     assert resource["Properties"]["Weights"] == "90 10"  # so that another weight waits for scaling activities, too
     variants = properties(scaled, "AWS::SageMaker::EndpointConfig")["ProductionVariants"]
     counts = [each["InitialInstanceCount"]["Fn::GetAtt"] for each in variants]

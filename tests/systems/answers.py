@@ -104,8 +104,8 @@ def invoked(client: ModelClient, name: str, *, variant: str | None = None) -> tu
     """
     sample = manifest_of(client, name).sample
     outputs = [tensor["name"] for tensor in sample.answer["outputs"]]
-    answer = client.invoke(name, sample_arrays(client, name), outputs, variant=variant)
-    return answer, compare_answer(sample, to_tensors(answer.outputs), model=name)
+    response = client.invoke(name, sample_arrays(client, name), outputs, variant=variant)
+    return response, compare_answer(sample, to_tensors(response.outputs), model=name)
 
 
 def row_of(aws: LocalAws, client: ModelClient, name: str, *, builds: EngineBuilds, variant: str | None = None) -> Row:
@@ -168,15 +168,15 @@ def engine_builds(aws: LocalAws) -> EngineBuilds:
 def _builder(builds: EngineBuilds, folder: str, engine: EngineEntry) -> str:
     """The service and machine that built an engine on its GPU, whose name the engine has from the driver."""
     runs = [run for (gpu, built), of in builds.items() if gpu in engine.gpu and built == folder for run in of]
-    said = " and ".join(f"{run.service} {run.machine}" for run in runs) or "not found"
-    return f"{said}, stand-in" if engine.stand_in else said
+    built_by = " and ".join(f"{run.service} {run.machine}" for run in runs) or "not found"
+    return f"{built_by}, stand-in" if engine.stand_in else built_by
 
 
 def _stand_ins(fleet: Mapping[str, Any], manifest: Manifest) -> list[str]:
     """Stand-ins of one archive by its container's log, which names the archive or a model inside it."""
     models = {manifest.archive.file, *manifest.configs}
-    said = _STAND_IN.finditer(Path(fleet["log"]).read_text(errors="replace"))
-    return list(dict.fromkeys(match["what"] for match in said if match["model"] in models))
+    built_by = _STAND_IN.finditer(Path(fleet["log"]).read_text(errors="replace"))
+    return list(dict.fromkeys(match["what"] for match in built_by if match["model"] in models))
 
 
 def printed(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -99,11 +99,11 @@ def rows(project: Project, tmp_path_factory: pytest.TempPathFactory) -> list[Row
 
 def measured(source: ArchiveSource, *, places: Places) -> list[Row]:
     """Build an archive as ``tritonstack build`` does, and prepare its engine as a deployment does."""
-    said: list[str] = []
+    lines: list[str] = []
     with Steps().step(f"build {source.name}") as step:
 
         def report(text: str) -> None:
-            said.append(text)
+            lines.append(text)
             step.say(text)
 
         (built,) = build_models([source.name], choice=FULL, places=places, report=report).built
@@ -115,7 +115,7 @@ def measured(source: ArchiveSource, *, places: Places) -> list[Row]:
             prepare_engines(task, work, places, report, timeout_seconds=60.0)
             shutil.rmtree(work)
     assert built.fresh
-    found = [match for match in map(_SPENT.fullmatch, said) if match is not None]
+    found = [match for match in map(_SPENT.fullmatch, lines) if match is not None]
     spent = {match["step"]: match for match in found}  # the way to an engine proves the archive again
     return [
         Row(

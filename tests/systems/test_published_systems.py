@@ -94,12 +94,12 @@ def test_the_response_to_the_sample_is_within_the_recipes_tolerance(
 
 
 def test_the_three_formats_of_resnet_agree(client: ModelClient) -> None:
-    answers = []
+    responses = []
     for name in (f"images/{name}" for name in RESNETS):
         [output] = client.invoke(name, sample_arrays(client, name)).outputs.values()
-        answers.append(output)
-    np.testing.assert_allclose(answers[1], answers[0], atol=1e-4)
-    np.testing.assert_allclose(answers[2], answers[0], atol=1e-4)
+        responses.append(output)
+    np.testing.assert_allclose(responses[1], responses[0], atol=1e-4)
+    np.testing.assert_allclose(responses[2], responses[0], atol=1e-4)
 
 
 def test_the_two_formats_of_inception_agree(client: ModelClient) -> None:

@@ -44,7 +44,7 @@ class PriceList:
     refusals: dict[str, Exception] = field(default_factory=dict)
     requests: list[dict[str, Any]] = field(default_factory=list)
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any] | Exception:
+    def respond(self, request: dict[str, Any]) -> dict[str, Any] | Exception:
         self.requests.append(request)
         wanted = {row["Field"]: row["Value"] for row in request["Filters"]}
         assert wanted["component"] == "Hosting"
@@ -68,7 +68,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> PriceList:
 
     def session(region: str) -> FakeAws:
         assert region == "us-east-1", "where the list answers"
-        return FakeAws(responses={"pricing.GetProducts": found.answer}, region=region)
+        return FakeAws(responses={"pricing.GetProducts": found.respond}, region=region)
 
     monkeypatch.setattr("tritonstack_capacity.commands.prices.AccountSession", session)
     return found
@@ -82,25 +82,25 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         monkeypatch.setattr("sys.argv", ["tritonstack", "capacity", "prices", *arguments])
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
 
     return call
 
 
 def test_without_an_argument_the_environments_prices_are_shown_and_those_that_are_unknown(run: Run) -> None:
-    code, said, _ = run()
+    code, printed, _ = run()
     assert code == 0
-    lines = {line.split()[0]: line for line in said.splitlines() if line.split()}
+    lines = {line.split()[0]: line for line in printed.splitlines() if line.split()}
     assert "not known" in lines["dev/digits"]
     assert "0.861" in lines["prod/digits"]
     assert "on-demand list price of 2026-10-04" in lines["prod/digits"]
     assert (
         f"not known: {OTHER} in us-east-1, of dev/digits: `tritonstack capacity prices update --region us-east-1`"
-        in said
+        in printed
     )
-    assert "fmbench 2.1.1" in said
-    assert " 0 " not in said
+    assert "fmbench 2.1.1" in printed
+    assert " 0 " not in printed
 
 
 def test_an_environment_s_own_price_is_shown_as_its_own(run: Run, project: Path) -> None:
@@ -110,20 +110,20 @@ def test_an_environment_s_own_price_is_shown_as_its_own(run: Run, project: Path)
         endpoint=f"instance_type: {OTHER}",
         name="dev",
     )
-    code, said, _ = run("list", "--region", "us-east-1")
+    code, printed, _ = run("list", "--region", "us-east-1")
     assert code == 0
-    [line] = [line for line in said.splitlines() if "dev/digits" in line]
+    [line] = [line for line in printed.splitlines() if "dev/digits" in line]
     assert "5.5" in line
     assert "the environment's file" in line
-    assert "not known" not in said
-    assert "prod/digits" not in said
+    assert "not known" not in printed
+    assert "prod/digits" not in printed
 
 
 def test_an_update_requests_every_environment_s_region_and_writes_a_file_of_the_schema(
     run: Run, aws: PriceList, project: Path
 ) -> None:
     aws.page = 2
-    code, said, told = run("update")
+    code, printed, messages = run("update")
     assert code == 0
     document = json.loads((project / "prices.json").read_text())
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
@@ -136,28 +136,28 @@ def test_an_update_requests_every_environment_s_region_and_writes_a_file_of_the_
         "effective": "2026-11-01",
     }
     assert len(aws.requests) == 3
-    assert "4 products of eu-west-3, us-east-1" in told
-    assert "us-east-1: 2 prices; Price List 20261120025606, published 2026-11-20" in said
-    assert "look at its diff, and commit it" in said
-    assert "not known:" not in said
+    assert "4 products of eu-west-3, us-east-1" in messages
+    assert "us-east-1: 2 prices; Price List 20261120025606, published 2026-11-20" in printed
+    assert "look at its diff, and commit it" in printed
+    assert "not known:" not in printed
     before = (project / "prices.json").stat().st_ino
     assert run("update", "--region", "us-east-1")[0] == 0
     assert (project / "prices.json").stat().st_ino == before, "the same prices are not written anew"
     aws.documents["us-east-1"].pop(0)
     assert f"listed no longer, kept as it was: us-east-1 {TYPE}" in run("update")[1]
-    code, _, told = run("update", "--region", "ap-south-1")
+    code, _, messages = run("update", "--region", "ap-south-1")
     assert code == 1
-    assert "no hosting product in ap-south-1: nothing is written" in told
+    assert "no hosting product in ap-south-1: nothing is written" in messages
 
 
 def test_a_price_that_is_not_clear_is_refused_by_name_and_the_others_are_written(
     run: Run, aws: PriceList, project: Path
 ) -> None:
     aws.documents["us-east-1"] += [text(OTHER, "4.0", sku="B"), "no JSON"]
-    code, _, told = run("update", "--region", "us-east-1")
+    code, _, messages = run("update", "--region", "us-east-1")
     assert code == 1
-    assert f"refused: us-east-1 {OTHER}: 2 products: SKU SKU-{OTHER}-us-east-1 at 5.12 USD, SKU B at 4 USD" in told
-    assert "refused: us-east-1: the document is no JSON" in told
+    assert f"refused: us-east-1 {OTHER}: 2 products: SKU SKU-{OTHER}-us-east-1 at 5.12 USD, SKU B at 4 USD" in messages
+    assert "refused: us-east-1: the document is no JSON" in messages
     assert set(json.loads((project / "prices.json").read_text())["regions"]["us-east-1"]["types"]) == {TYPE}
 
 
@@ -177,20 +177,20 @@ def test_a_refusal_is_one_message_and_leaves_the_file(
     before = file.read_bytes()
     aws.documents["eu-west-3"] = [text(TYPE, "0.9", region="eu-west-3")]
     aws.refusals["us-east-1"] = AwsError(code_of_aws)
-    code, said, told = run("update")
+    code, printed, messages = run("update")
     assert code == 1
-    assert said == ""
-    assert words in told
-    assert "Nothing is written" in told
+    assert printed == ""
+    assert words in messages
+    assert "Nothing is written" in messages
     assert file.read_bytes() == before
 
 
 def test_without_credentials_the_message_names_the_permission(run: Run, aws: PriceList) -> None:
     aws.refusals = dict.fromkeys(aws.documents, NoCredentialsError())
-    code, _, told = run("update")
+    code, _, messages = run("update")
     assert code == 2
     for word in ("Unable to locate credentials", "of any account", "pricing:GetProducts"):
-        assert word in told
+        assert word in messages
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,8 @@ def test_without_credentials_the_message_names_the_permission(run: Run, aws: Pri
 def test_wrong_input_ends_with_2_and_sends_no_request(
     arguments: list[str], words: list[str], run: Run, aws: PriceList
 ) -> None:
-    code, _, told = run(*arguments)
+    code, _, messages = run(*arguments)
     assert code == 2
     for word in words:
-        assert word in told
+        assert word in messages
     assert aws.requests == []

@@ -120,16 +120,16 @@ def test_a_day_decides_which_is_the_cheapest_and_the_cheapest_at_the_load_is_nam
     assert [row["cost_per_day"] for row in plain["rows"]] == [None, None]
 
 
-@cases("busy, peak, said")
+@cases("busy, peak, expected")
 def test_the_maximum_is_for_the_greater_of_the_load_and_the_days_busiest_hour(
-    busy: int, peak: int, said: str, tmp_path: Path
+    busy: int, peak: int, expected: str, tmp_path: Path
 ) -> None:
     given = ("--load", "30000", "--latency-ms", "500", "--daily-curve", day_file(tmp_path, quiet=100, busy=busy))
     scaling = json.loads(run(*given, "--json").output)["scaling"]
     target = scaling["invocations_per_instance"]
     assert (scaling["maximum_for_invocations_per_minute"], scaling["maximum"]) == (peak, math.ceil(peak / target))
-    assert scaling["note"].startswith(said)
-    assert bool(scaling["note"]) == bool(said)
+    assert scaling["note"].startswith(expected)
+    assert bool(scaling["note"]) == bool(expected)
     assert scaling["note"] in " ".join(run(*given).output.split())
 
 
@@ -165,7 +165,7 @@ def test_the_documented_table_is_the_computed_one() -> None:
 
 def _line(row: CapacityRow, *, recommended: bool) -> str:
     measured = row.measurement
-    answer = "**yes, cheapest**" if recommended else "yes" if row.meets_latency else "no"
+    cell = "**yes, cheapest**" if recommended else "yes" if row.meets_latency else "no"
     cells = (
         measured.configuration,
         measured.instance_type,
@@ -174,7 +174,7 @@ def _line(row: CapacityRow, *, recommended: bool) -> str:
         str(row.instances),
         f"{row.cost_per_hour:.2f}",
         f"{row.cost_per_million:.2f}",
-        answer,
+        cell,
     )
     return f"| {' | '.join(cells)} |"
 

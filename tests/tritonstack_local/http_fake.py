@@ -16,7 +16,7 @@ def responding(content: bytes, *, status: int = 200, headers: dict[str, str] = J
     seen: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
-        def answer(self) -> None:
+        def respond(self) -> None:
             seen.append(self.requestline)
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             self.send_response(status)
@@ -25,7 +25,7 @@ def responding(content: bytes, *, status: int = 200, headers: dict[str, str] = J
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = answer  # noqa: N815  (names that http.server looks for)
+        do_GET = do_POST = respond  # noqa: N815  (names that http.server looks for)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (its name in the base class)
             """Log nothing."""

@@ -55,12 +55,12 @@ def test_an_ended_processs_message_begins_with_what_to_do_and_shows_five_whole_l
     Path(record.log).write_text("".join(f"{number} {'x' * 500}\n" for number in range(1000)))
     with pytest.raises(WorkFailedError) as raised:
         require_local_aws()
-    told = str(raised.value).splitlines()
-    assert told[0] == f"{name} of the local AWS has ended."
-    assert told[1].startswith("  do: ")
-    assert "tritonstack local up" in told[1]
-    assert record.log in told[2]
-    assert told[3:] == [f"{number} {'x' * 500}" for number in range(995, 1000)]
+    lines = str(raised.value).splitlines()
+    assert lines[0] == f"{name} of the local AWS has ended."
+    assert lines[1].startswith("  do: ")
+    assert "tritonstack local up" in lines[1]
+    assert record.log in lines[2]
+    assert lines[3:] == [f"{number} {'x' * 500}" for number in range(995, 1000)]
 
 
 def test_the_variables_name_both_urls_the_drawn_credentials_and_no_file_of_the_person(tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def request(**changes: Any) -> Request:
 
 def row(**changes: Any) -> Row:
     """One model with a response."""
-    asked = request(**{name: changes.pop(name) for name in ("endpoint", "model", "file") if name in changes})
+    chosen = request(**{name: changes.pop(name) for name in ("endpoint", "model", "file") if name in changes})
     given: dict[str, Any] = {
-        "request": asked,
+        "request": chosen,
         "cold_ms": 1449.4,
         "warm_ms": 2.84,
         "evicted_by": "digits-onnx",

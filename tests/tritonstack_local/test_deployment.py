@@ -61,11 +61,11 @@ def lines_of(run: Callable[[LocalDeployment], None]) -> list[str]:
     return lines
 
 
-SAY_ARGUMENTS = "print(*sys.argv[1:], sep='\\n')"
+PRINT_ARGUMENTS = "print(*sys.argv[1:], sep='\\n')"
 
 
 def test_synthesis_gets_one_environment_and_the_project_s_folders(cdk: Cdk, home: Path) -> None:
-    cdk(SAY_ARGUMENTS)
+    cdk(PRINT_ARGUMENTS)
     lines = lines_of(LocalDeployment.synthesise)
     assert lines[:4] == ["synth", "--quiet", "--output", str(home / "cdk.out" / "local")]
     for value in ("environments=local", f"model-repositories={home.parent}/project/model_repos"):
@@ -73,7 +73,7 @@ def test_synthesis_gets_one_environment_and_the_project_s_folders(cdk: Cdk, home
 
 
 def test_a_deployment_takes_the_synthesised_templates_without_a_prompt(cdk: Cdk, home: Path) -> None:
-    cdk(SAY_ARGUMENTS + "; sys.stdout.buffer.write(b'caf\\xe9\\n')")
+    cdk(PRINT_ARGUMENTS + "; sys.stdout.buffer.write(b'caf\\xe9\\n')")
     lines = lines_of(lambda one: one.deploy("local/serving-*", concurrency=3))
     assert lines[:3] == ["deploy", "--app", str(home / "cdk.out" / "local")]
     assert lines[lines.index("--require-approval") + 1] == "never"
@@ -85,7 +85,7 @@ def test_a_deployment_takes_the_synthesised_templates_without_a_prompt(cdk: Cdk,
 
 
 def test_a_bootstrap_gives_the_execution_role_these_policies_or_else_every_right(cdk: Cdk) -> None:
-    cdk(SAY_ARGUMENTS)
+    cdk(PRINT_ARGUMENTS)
     option = "--cloudformation-execution-policies"
     restricted = lines_of(lambda one: one.bootstrap(policies=["arn:a", "arn:b"]))
     assert restricted[:2] == ["bootstrap", "aws://123456789012/us-east-1"]
@@ -117,11 +117,11 @@ def test_a_failure_shows_the_last_lines_and_the_whole_log_s_place(cdk: Cdk, home
     )
     with pytest.raises(WorkFailedError) as raised:
         local().deploy("local/artifacts")
-    said = str(raised.value)
-    assert said.startswith(f"cdk deploy ended with 1; the whole log: {home}/logs/cdk.log")
-    assert "ROLLBACK_COMPLETE" in said
-    assert "line 99" in said
-    assert "line 5\n" not in said
+    message = str(raised.value)
+    assert message.startswith(f"cdk deploy ended with 1; the whole log: {home}/logs/cdk.log")
+    assert "ROLLBACK_COMPLETE" in message
+    assert "line 99" in message
+    assert "line 5\n" not in message
     assert "line 5\n" in (home / "logs" / "cdk.log").read_text()
 
 

@@ -61,8 +61,8 @@ def test_a_part_that_ends_or_is_silent_while_it_starts_is_reported_and_the_other
 
 @pytest.mark.parametrize("step", ["local AWS", "SageMaker runtime"])
 def test_a_start_that_is_interrupted_leaves_nothing_running(parts: FakeParts, step: str) -> None:
-    def interrupt(said: str) -> None:
-        if said.startswith(step):
+    def interrupt(text: str) -> None:
+        if text.startswith(step):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -95,27 +95,27 @@ def test_when_one_of_two_parts_has_ended_a_stop_ends_the_other_and_reports_it(
     for part in dead:
         kill(getattr(aws, part))
     assert find_local_aws() is None
-    said = "none was running" if len(dead) == 2 else "stopped; the AWS emulator had ended before"
-    assert stop_local_aws() == said
+    text = "none was running" if len(dead) == 2 else "stopped; the AWS emulator had ended before"
+    assert stop_local_aws() == text
     assert parts.processes() == []
     assert not parts.paths.record.exists()
 
 
 @pytest.mark.parametrize(
-    ("dead", "said"),
+    ("dead", "text"),
     [
         ("runtime", "the SageMaker runtime had ended: it is started again, and takes up the endpoints"),
         ("emulator", "the AWS emulator had ended, and all that was deployed there with it: it is started again, empty"),
     ],
 )
 def test_a_part_that_ended_is_started_again_alone_and_what_is_lost_is_reported(
-    parts: FakeParts, dead: str, said: str
+    parts: FakeParts, dead: str, text: str
 ) -> None:
     notes: list[str] = []
     before = start_local_aws(emulator_port=0, runtime_port=0, report=print, iam=False)
     kill(getattr(before, dead))
     after = start_local_aws(emulator_port=0, runtime_port=0, report=print, note=notes.append)
-    assert [note[: len(said)] for note in notes] == [said]
+    assert [note[: len(text)] for note in notes] == [text]
     other = "emulator" if dead == "runtime" else "runtime"
     assert getattr(after, other) == getattr(before, other)
     assert getattr(after, dead).pid != getattr(before, dead).pid

@@ -68,9 +68,9 @@ def text(shown: RenderableType, *, width: int = 80) -> str:
     return console.file.getvalue()
 
 
-def lines_of(told: dict[str, Any], *, width: int = 80) -> str:
+def lines_of(document: dict[str, Any], *, width: int = 80) -> str:
     """The status in a terminal of that width."""
-    return text(view(AWS, told, width=width), width=width)
+    return text(view(AWS, document, width=width), width=width)
 
 
 def joined(shown: str) -> str:
@@ -101,8 +101,8 @@ NOT_CALLED = {"model_latency_ms": {"count": 0, "p50": None, "p90": None, "p99": 
     ],
 )
 def test_what_a_fleet_shows(fleets: list[dict[str, Any]], shown: list[str], hidden: list[str]) -> None:
-    told = status(*(fleet(**each) for each in fleets)) if fleets else status(endpoints=[])
-    text = lines_of(told)
+    document = status(*(fleet(**each) for each in fleets)) if fleets else status(endpoints=[])
+    text = lines_of(document)
     assert [words for words in shown if words not in text and words not in joined(text)] == []
     assert [words for words in hidden if words in text] == []
 
@@ -128,18 +128,20 @@ def test_a_stand_in_is_named_once_for_all_models_that_it_serves(logged: list[str
 
 def test_an_error_takes_two_rows_at_most_and_loses_the_console_s_address() -> None:
     error = "ModelError 400: unexpected shape for input 'x'. "
-    told = status(fleet(last_errors=[{"at": datetime.now(tz=UTC).isoformat(), "error": f"{error}See https://x.y in"}]))
-    assert error.strip() in joined(lines_of(told))
-    assert "https" not in lines_of(told)
+    document = status(
+        fleet(last_errors=[{"at": datetime.now(tz=UTC).isoformat(), "error": f"{error}See https://x.y in"}])
+    )
+    assert error.strip() in joined(lines_of(document))
+    assert "https" not in lines_of(document)
     long = status(fleet(last_errors=[{"at": datetime.now(tz=UTC).isoformat(), "error": error * 20}]))
-    assert len(lines_of(long).splitlines()) == len(lines_of(told).splitlines()) + 1
+    assert len(lines_of(long).splitlines()) == len(lines_of(document).splitlines()) + 1
     assert "…" in lines_of(long)
 
 
 def test_a_failed_deployment_and_an_emulator_that_is_gone_are_reported() -> None:
-    told = status(fleet(), local_aws="connection refused", metrics_not_written="GPUUtilization: no GPU")
-    told["endpoints"][0]["last_failure"] = "the image has no such release"
-    shown = joined(lines_of(told))
+    document = status(fleet(), local_aws="connection refused", metrics_not_written="GPUUtilization: no GPU")
+    document["endpoints"][0]["last_failure"] = "the image has no such release"
+    shown = joined(lines_of(document))
     assert "last failure: the image has no such release" in shown
     assert "the AWS APIs do not respond to the runtime: connection refused" in shown
     assert "not written: GPUUtilization: no GPU" in shown

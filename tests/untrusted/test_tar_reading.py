@@ -93,7 +93,7 @@ def test_records_of_a_pax_header_take_no_memory_each() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "said"),
+    ("start", "message"),
     [
         (header("s", tarfile.GNUTYPE_SPARSE), "sparse"),
         (header("p", tarfile.XHDTYPE, 512) + padded(record("GNU.sparse.major", "1")), "sparse"),
@@ -111,9 +111,9 @@ def test_records_of_a_pax_header_take_no_memory_each() -> None:
         (b"", "an empty file"),
     ],
 )  # fmt: skip
-def test_what_is_damaged_or_sparse_is_refused_with_its_reason(start: bytes, said: str) -> None:
-    tail = END if said in ("sparse", "damaged", "states the size", "global pax header") else b""
-    with pytest.raises(TarFormatError, match=said):
+def test_what_is_damaged_or_sparse_is_refused_with_its_reason(start: bytes, message: str) -> None:
+    tail = END if message in ("sparse", "damaged", "states the size", "global pax header") else b""
+    with pytest.raises(TarFormatError, match=message):
         list(tar_members(io.BytesIO(start + tail)))
 
 

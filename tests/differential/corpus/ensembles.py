@@ -74,8 +74,8 @@ def _model(
     if draw.random() < 1 / 5:
         lines = [f"config.set_max_batch_size({config.pop('max_batch_size')})"]
         for kind in ("input", "output"):
-            said = [each | {"data_type": str(each["data_type"])} for each in config.pop(kind)]
-            lines += [f"config.add_{kind}({each!r})" for each in said]
+            declared = [each | {"data_type": str(each["data_type"])} for each in config.pop(kind)]
+            lines += [f"config.add_{kind}({each!r})" for each in declared]
         program = completing_program([*lines, "return config"])
     files: Files = {f"{name}/{version}/model.py": program for version in draw.choice([["1"]] * 6 + [["1", "2"]])}
     return files | {f"{name}/config.pbtxt": text(config)}

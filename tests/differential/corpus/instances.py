@@ -73,8 +73,8 @@ def _values(draw: random.Random, each: Message, folder: str, files: Files) -> Me
     value: Message = {"data_type": kind, "dims": lengths}
     way = draw.choice(["zero", "random", "file", "file"])
     if way != "file":
-        said = seldom(draw, {f"{way}_data": True}, {f"{way}_data": False}, {}, chance=0.06)
-        return value | said
+        declared = seldom(draw, {f"{way}_data": True}, {f"{way}_data": False}, {}, chance=0.06)
+        return value | declared
     name = draw.choice(["values", "data/values", "x.bin"]) + each["name"]
     count = 1
     for length in lengths:

@@ -82,8 +82,8 @@ def _left_out(draw: random.Random, each: Message) -> Message:
 def _written(draw: random.Random, name: str, config: Message, program: str) -> Files:
     files: Files = {f"{name}/1/model.py": program}
     way = draw.choice(["whole"] * 5 + ["empty", "absent"])
-    said = draw.choice([{"name": name}, {"name": name}, {}])
-    written = text(said | config) if way == "whole" else ""
+    declared = draw.choice([{"name": name}, {"name": name}, {}])
+    written = text(declared | config) if way == "whole" else ""
     return files | ({} if way == "absent" else {f"{name}/config.pbtxt": written})
 
 
@@ -152,8 +152,8 @@ def files_laid_out(draw: random.Random) -> Files:
         config["parameters"] = [{"key": "EXECUTION_ENV_PATH", "value": value}]
     config["input"], config["output"] = [tensor("x", "FP32", [4])], [tensor("y", "FP32", [4])]
     for _ in range(draw.choice([0, 1, 1, 2])):
-        said = seldom(draw, labels, "none.txt", f"/{labels}", f"./{labels}", chance=RARELY)
-        config["output"].append(tensor(draw.choice(["z", "y", "w"]), "FP32", [4], label_filename=said))
+        declared = seldom(draw, labels, "none.txt", f"/{labels}", f"./{labels}", chance=RARELY)
+        config["output"].append(tensor(draw.choice(["z", "y", "w"]), "FP32", [4], label_filename=declared))
     named = draw.choice([{"name": name}] * 3 + [{}, {"name": drawn_name(draw)}])
     return files | {f"{name}/config.pbtxt": text(named | config), f"{name}/readme.md": "x"}
 

@@ -94,10 +94,10 @@ def control(draw: random.Random, kind: str, prefix: str = "") -> Message:
     if kind == "CORRID":
         types = [f"TYPE_{each}" for each in ("UINT64", "INT64", "UINT32", "INT32", "STRING")]
         values = {"data_type": Word(seldom(draw, draw.choice(types), "TYPE_FP32", "TYPE_UINT8", chance=0.06))}
-    said = seldom(draw, kind, "START", chance=0.04)
+    declared = seldom(draw, kind, "START", chance=0.04)
     return {
         "name": f"{prefix}{seldom(draw, kind, '', 'START', chance=0.04)}",
-        "control": [{"kind": Word(f"CONTROL_SEQUENCE_{said}")} | values],
+        "control": [{"kind": Word(f"CONTROL_SEQUENCE_{declared}")} | values],
     }
 
 

@@ -47,10 +47,10 @@ def bench(found: World, settings: BenchSettings, folder: Path) -> Bench:
     return Bench(settings, session=found.aws, model_repos=folder)
 
 
-def run(found: World, settings: BenchSettings, folder: Path, told: RecordedProgress | None = None) -> BenchDocument:
+def run(found: World, settings: BenchSettings, folder: Path, recorded: RecordedProgress | None = None) -> BenchDocument:
     one = bench(found, settings, folder)
     return asyncio.run(
-        one.run(one.subjects(), folder / "results", command=COMMAND, progress=told or RecordedProgress())
+        one.run(one.subjects(), folder / "results", command=COMMAND, progress=recorded or RecordedProgress())
     )
 
 
@@ -105,17 +105,17 @@ def test_a_model_that_fails_leaves_the_others(tmp_path: Path) -> None:
         fails = request.target_model is not None and request.target_model.startswith("bert.")
         return error_reply("ModelError", 424, OriginalStatusCode=500, OriginalMessage="no") if fails else echo(request)
 
-    told = RecordedProgress()
+    recorded = RecordedProgress()
     with world(models=("bert", "small")) as found:
         found.endpoint.reply = reply
-        document = run(found, settings_with_input(tmp_path, names=NAMES), tmp_path, told)
+        document = run(found, settings_with_input(tmp_path, names=NAMES), tmp_path, recorded)
 
     failed, good = document.results
     assert (failed.failed, loads(failed)) == (True, [])
     assert failed.ended_by.startswith("failed: bert/bert: the first request failed: 424: no")
     assert (good.failed, loads(good)) == (False, ["1 user", "2 users"])
     assert document.complete
-    assert told.notes[0].startswith("bert/bert (binary): bert/bert: the first request failed")
+    assert recorded.notes[0].startswith("bert/bert (binary): bert/bert: the first request failed")
 
 
 def test_calls_that_were_spent_before_a_round_are_no_failure(tmp_path: Path) -> None:
@@ -153,12 +153,15 @@ def test_an_interrupted_test_leaves_what_was_measured(tmp_path: Path) -> None:
 
 
 def measured(
-    found: World, settings: BenchSettings = SHORT, given: Subject | None = None, told: RecordedProgress | None = None
+    found: World,
+    settings: BenchSettings = SHORT,
+    given: Subject | None = None,
+    recorded: RecordedProgress | None = None,
 ) -> tuple[ResultPart, list[ResultPart]]:
     """The result, and what was kept before it was whole."""
     kept: list[ResultPart] = []
     one = OneModel(
-        settings, given or subject(), session=found.aws, progress=told or RecordedProgress(), keep=kept.append
+        settings, given or subject(), session=found.aws, progress=recorded or RecordedProgress(), keep=kept.append
     )
     asyncio.run(one.run())
     return one.result, kept
@@ -177,7 +180,7 @@ def test_every_load_is_measured_and_kept_as_it_comes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "message"),
     [
         (
             error_reply("ModelError", 424, OriginalStatusCode=500, OriginalMessage='{"error":"no such input"}'),
@@ -189,10 +192,10 @@ def test_every_load_is_measured_and_kept_as_it_comes() -> None:
     ],
     ids=["a model that fails", "5xx", "no answer of a model", "a page"],
 )
-def test_a_first_request_without_a_right_response_ends_it(reply: Any, said: str) -> None:
+def test_a_first_request_without_a_right_response_ends_it(reply: Any, message: str) -> None:
     with world() as found:
         found.endpoint.always(reply)
-        with pytest.raises(WorkFailedError, match=said):
+        with pytest.raises(WorkFailedError, match=message):
             measured(found)
 
     assert len(found.endpoint.requests) == 1

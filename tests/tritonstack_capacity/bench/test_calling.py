@@ -81,7 +81,7 @@ def test_a_right_response_is_kept_with_its_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("failure", "message"),
     [
         (
             {"OriginalStatusCode": 500, "OriginalMessage": '{"error":"no input x"}', "Message": "Received"},
@@ -97,11 +97,11 @@ def test_a_right_response_is_kept_with_its_type() -> None:
     ],
     ids=["the container's words", "SageMaker's words", "other JSON", "a hash", "many words"],
 )
-def test_a_failure_is_reported_in_its_own_words(told: object, said: str) -> None:
+def test_a_failure_is_reported_in_its_own_words(failure: object, message: str) -> None:
     async def handler(_: web.Request) -> web.Response:
-        return web.json_response(told, status=424)
+        return web.json_response(failure, status=424)
 
-    assert asyncio.run(one_call(handler)) == (said, None)
+    assert asyncio.run(one_call(handler)) == (message, None)
 
 
 def test_a_request_without_a_response_is_given_up() -> None:

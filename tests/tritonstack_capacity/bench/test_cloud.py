@@ -68,10 +68,10 @@ class Cloud(FakeAws):
 
 
 def followed(
-    cloud: Cloud, told: list[str], *, wait: Callable[[float], None] = lambda _: None, local: bool = False
+    cloud: Cloud, lines: list[str], *, wait: Callable[[float], None] = lambda _: None, local: bool = False
 ) -> CloudTests:
     return CloudTests(
-        environment(DIGITS, SINGLE, load_test={}), session=cloud, local=local, progress=told.append, wait=wait
+        environment(DIGITS, SINGLE, load_test={}), session=cloud, local=local, progress=lines.append, wait=wait
     )
 
 
@@ -80,10 +80,10 @@ def interrupted(_: float) -> None:
 
 
 def test_a_build_is_started_followed_and_its_results_fetched(tmp_path: Path) -> None:
-    cloud, told = Cloud(statuses=("IN_PROGRESS", "IN_PROGRESS", "SUCCEEDED")), list[str]()
-    [fetched] = followed(cloud, told).run([DIGITS["name"]], tmp_path)
+    cloud, lines = Cloud(statuses=("IN_PROGRESS", "IN_PROGRESS", "SUCCEEDED")), list[str]()
+    [fetched] = followed(cloud, lines).run([DIGITS["name"]], tmp_path)
     assert (fetched.kind, fetched.failed) == ("bench", "")
-    assert [line for line in told if line.startswith("CodeBuild")] == ["CodeBuild: BUILD", "CodeBuild: SUCCEEDED"]
+    assert [line for line in lines if line.startswith("CodeBuild")] == ["CodeBuild: BUILD", "CodeBuild: SUCCEEDED"]
     assert json.loads((fetched.folder / "results.json").read_text())["environment"] == "prod"
     [settings] = [json.loads(body) for key, body in cloud.artifacts.items() if key.endswith("settings.json")]
     assert settings["options"][0].startswith(f"{DIGITS['name']}/")
@@ -97,13 +97,13 @@ def test_a_build_that_fails_is_reported_with_what_it_left(tmp_path: Path) -> Non
 
 
 def test_ctrl_c_stops_the_build_and_fetches_what_there_is(tmp_path: Path) -> None:
-    cloud, told = Cloud(statuses=("IN_PROGRESS", "IN_PROGRESS")), list[str]()
+    cloud, lines = Cloud(statuses=("IN_PROGRESS", "IN_PROGRESS")), list[str]()
 
     with pytest.raises(KeyboardInterrupt):
-        followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
+        followed(cloud, lines, wait=interrupted).run([DIGITS["name"]], tmp_path)
     assert cloud.stopped
-    assert "nothing is left of it" in told[-2]
-    assert told[-1] == f"what was measured so far: {tmp_path / 'bench'}"
+    assert "nothing is left of it" in lines[-2]
+    assert lines[-1] == f"what was measured so far: {tmp_path / 'bench'}"
     assert (tmp_path / "bench" / "results.json").is_file()
 
 
@@ -126,24 +126,24 @@ class InterruptedStart(Cloud):
 
 
 def test_a_test_that_is_interrupted_while_it_starts_is_stopped_and_its_id_printed(tmp_path: Path) -> None:
-    cloud, told = InterruptedStart(statuses=("IN_PROGRESS",)), list[str]()
+    cloud, lines = InterruptedStart(statuses=("IN_PROGRESS",)), list[str]()
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), terminated_as_interrupted():
-        followed(cloud, told).run([DIGITS["name"]], tmp_path)
+        followed(cloud, lines).run([DIGITS["name"]], tmp_path)
     assert signal.getsignal(signal.SIGTERM) is before
     assert cloud.stopped
     [test] = set(cloud.tokens)
-    assert told[0].startswith(f"stopping load test {test};")
+    assert lines[0].startswith(f"stopping load test {test};")
 
 
-def names_folder(cloud: Cloud, said: str) -> bool:
+def names_folder(cloud: Cloud, message: str) -> bool:
     """Whether a message names the S3 folder of the test."""
     [settings] = [key for key in cloud.artifacts if key.endswith("settings.json")]
-    return f"s3://{BUCKET}/{settings.removesuffix('settings.json')}" in said
+    return f"s3://{BUCKET}/{settings.removesuffix('settings.json')}" in message
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "statuses", "said"),
+    ("call", "error", "statuses", "message"),
     [
         ("StartBuild", ReadTimeoutError(endpoint_url="https://x"), (), "(?s)followed no longer: .*started at all"),
         ("BatchGetBuilds", EXPIRED, (), "followed no longer: (?s:.*)goes on with it"),
@@ -163,10 +163,10 @@ def test_a_lost_test_is_reported_with_what_goes_on_and_where_its_results_will_be
     call: str,
     error: Exception,
     statuses: tuple[str, ...],
-    said: str,
+    message: str,
 ) -> None:
     cloud = Cloud(statuses=statuses, refused={call: error})
-    with pytest.raises(WorkFailedError, match=said) as raised:
+    with pytest.raises(WorkFailedError, match=message) as raised:
         followed(cloud, [], wait=interrupted).run([DIGITS["name"]], tmp_path)
     assert names_folder(cloud, str(raised.value))
     assert not cloud.stopped
@@ -206,7 +206,7 @@ def test_an_execution_that_is_started_once_more_is_the_same(ended: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("header", "arguments", "said"),
+    ("header", "arguments", "message"),
     [
         ("", (), "load_test: {}"),
         ("load_test: {}", ("none",), "endpoints of local that load_test names"),
@@ -214,9 +214,9 @@ def test_an_execution_that_is_started_once_more_is_the_same(ended: bool) -> None
     ],
 )
 def test_mistakes_in_files_are_reported_before_any_request_to_aws(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, header: str, arguments: tuple[str, ...], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, header: str, arguments: tuple[str, ...], message: str
 ) -> None:
-    def asked(*_: object, **__: object) -> None:
+    def unreachable(*_: object, **__: object) -> None:
         raise AssertionError("AWS was asked")
 
     (tmp_path / "environments").mkdir()
@@ -224,10 +224,10 @@ def test_mistakes_in_files_are_reported_before_any_request_to_aws(
     write_environment(tmp_path / "environments", header=header)
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tritonstack.cli.session.session_of", asked)
+    monkeypatch.setattr("tritonstack.cli.session.session_of", unreachable)
     ran = CliRunner().invoke(command, ["--cloud", "-e", "local", *arguments], standalone_mode=False)
     assert getattr(ran.exception, "exit_code", None) == 2, ran.exception
-    assert said in str(ran.exception)
+    assert message in str(ran.exception)
 
 
 BENCH = """

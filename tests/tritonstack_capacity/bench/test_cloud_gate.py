@@ -192,6 +192,6 @@ def test_every_file_that_cannot_be_judged_is_reported_before_any_is_judged(
 
     assert isinstance(ran.exception, InputError), repr(ran.exception)
     assert ran.exception.exit_code == 2
-    told = [f"{one.file} {one.field}".strip() for one in ran.exception.problems]
-    assert told == [str(bad), str(gone), "environments/other.yaml load_test.gate"]
+    reported = [f"{one.file} {one.field}".strip() for one in ran.exception.problems]
+    assert reported == [str(bad), str(gone), "environments/other.yaml load_test.gate"]
     assert "passed" not in ran.stderr

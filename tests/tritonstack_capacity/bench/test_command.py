@@ -43,8 +43,8 @@ def test_options_of_the_own_client_and_of_perf_analyzer_are_accepted(
     ran: list[tuple[BenchSettings, bool]],
 ) -> None:
     bench("digits", *BY_CLIENT, "--users", "600", "--output", "y", "--generator", "client")
-    told = ("--seconds", "1", "--max-rounds", "5", "--stable-within", "20", "--percentile", "99")
-    bench(*ANALYSER, "--users", "512", *told, "--most-under-way", "512")
+    options = ("--seconds", "1", "--max-rounds", "5", "--stable-within", "20", "--percentile", "99")
+    bench(*ANALYSER, "--users", "512", *options, "--most-under-way", "512")
 
     assert [(one.timing.warm_up, one.rule.most) for one, _ in ran] == [(30, 10), (2, 5)]
 
@@ -78,8 +78,8 @@ def test_the_terminal_shows_the_table_of_the_page_and_its_notes(
     failing = point(users=1, per_minute=1000, p95=60, failed=7)
     show(document(result("[b]", failing, ended_by="failed: no")), tmp_path)
 
-    told = capsys.readouterr().out
-    [row] = [line.split() for line in told.splitlines() if "1 user" in line]
+    options = capsys.readouterr().out
+    [row] = [line.split() for line in options.splitlines() if "1 user" in line]
     assert (row[0], "7" in row) == ("[b]", True)
-    assert "[b] (binary): failed: no" in told
-    assert f"{tmp_path}: results.json" in told
+    assert "[b] (binary): failed: no" in options
+    assert f"{tmp_path}: results.json" in options

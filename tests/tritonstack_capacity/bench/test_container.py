@@ -31,8 +31,8 @@ BODY = Body(content=b"{}", content_type="application/json")
 
 def fleet(pid: int | None, *, serving: bool = True, share: float = 1.0) -> dict[str, Any]:
     models = [{"target_model": "bert.0123456789abcdef.tar.gz", "hash": "f" * 32}]
-    told = {"isolation": "open port", "server_version": "2.51.0", "models": models}
-    return {"pid": pid, "serving": serving, "share": share, **told}
+    reported = {"isolation": "open port", "server_version": "2.51.0", "models": models}
+    return {"pid": pid, "serving": serving, "share": share, **reported}
 
 
 def status(*fleets: dict[str, Any]) -> dict[str, Any]:
@@ -126,10 +126,10 @@ def test_each_load_has_the_counts_since_the_one_before_and_unreadable_ones_are_o
     assert [(one.model, one.requests, one.request_ms, one.mean_batch) for one in counters.since()] == [("m", 20, 2, 4)]
     assert [(one.model, one.requests, one.request_ms, one.mean_batch) for one in counters.since()] == [("m", 10, 1, 1)]
 
-    told = RecordedProgress()
-    counters = ServerCounters(counting, progress=told)
+    reported = RecordedProgress()
+    counters = ServerCounters(counting, progress=reported)
     assert [counters.since(), counters.since()] == [[], []]
-    assert told.notes == [f"without Triton's own figures: port 8002 does not answer\n  do: {ADVICE}"]
+    assert reported.notes == [f"without Triton's own figures: port 8002 does not answer\n  do: {ADVICE}"]
 
 
 BEGIN = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
@@ -150,8 +150,8 @@ def test_sagemakers_latencies_are_of_whole_minutes_and_in_milliseconds() -> None
     [found] = endpoint_figures(aws.client("cloudwatch"), endpoint="prod-bert", variant="v", begin=BEGIN, end=END)
 
     assert (found.metric, found.invocations, found.mean_ms, found.p95_ms) == ("ModelLatency", 7, 1.5, 2.0)
-    asked = aws.requests("GetMetricStatistics")[0]
-    assert (asked["StartTime"].second, asked["EndTime"].minute, asked["Period"]) == (0, 3, 180)
+    sent = aws.requests("GetMetricStatistics")[0]
+    assert (sent["StartTime"].second, sent["EndTime"].minute, sent["Period"]) == (0, 3, 180)
 
 
 def test_without_the_permission_there_are_no_figures() -> None:

@@ -44,12 +44,12 @@ Seconds = Callable[[float], float]
 def measuring(
     now: Now, seconds: Seconds, *, warm_up: float = 1.0, calls: int = 100_000, most_seconds: float = 1e6
 ) -> Measuring:
-    async def ask() -> str | None:
+    async def request() -> str | None:
         await asyncio.sleep(seconds(now()))
         return None
 
     return Measuring(
-        ask,
+        request,
         timing=Timing(warm_up=warm_up, round=2.0),
         rule=RULE,
         budget=Budget(calls=calls, seconds=most_seconds, now=now),
@@ -109,7 +109,7 @@ def ramp(
     async def work(now: Now) -> list[tuple[PointPart, str | None]]:
         under_way = 0
 
-        async def ask() -> str | None:
+        async def request() -> str | None:
             nonlocal under_way
             under_way += 1
             await asyncio.sleep(seconds(under_way))
@@ -117,7 +117,7 @@ def ramp(
             return None
 
         one = measuring(now, lambda _: 0.0, warm_up=0.0)
-        one._ask = ask
+        one._ask = request
         return [found async for found in one.ramp(phases, stop)]
 
     return run(work)

@@ -68,11 +68,11 @@ def analyser(*, calls: int = 10_000, seconds: float = 60.0) -> Analyser:
     ],
 )
 def test_it_gets_the_load_as_its_own_options(load: Load, expected: list[str]) -> None:
-    told = arguments(load, SETTINGS, data=Path("in"), export=Path("out"))
+    options = arguments(load, SETTINGS, data=Path("in"), export=Path("out"))
 
-    place = told.index(expected[0])
-    assert told[place : place + len(expected)] == expected
-    assert told[told.index("--measurement-interval") + 1] == "5000"
+    place = options.index(expected[0])
+    assert options[place : place + len(expected)] == expected
+    assert options[options.index("--measurement-interval") + 1] == "5000"
 
 
 BATCHES = {"model": {"max_batch_size": 8}}
@@ -116,7 +116,7 @@ calls.write_text(calls.read_text() + " ".join(told) + "\\n" if calls.exists() el
 """
 """Stands in for perf_analyzer: keeps what it is told, and does what the test says."""
 EXPORTS = "pathlib.Path(told[told.index('--profile-export-file') + 1]).write_text({export!r})"
-UNLESS_TOLD = (
+DEFAULTS = (
     "told[told.index('--stability-percentage') + 1] == '1e+06' or sys.exit('Failed to obtain stable measurement.')"
 )
 
@@ -136,7 +136,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
 
 def test_measurements_that_never_agree_are_taken_as_they_come(program: Callable[[str], Path]) -> None:
-    calls = program(UNLESS_TOLD + "\n" + EXPORTS.format(export=export()))
+    calls = program(DEFAULTS + "\n" + EXPORTS.format(export=export()))
 
     found = asyncio.run(analyser().level(Users(count=2)))
 
@@ -148,17 +148,19 @@ def test_measurements_that_never_agree_are_taken_as_they_come(program: Callable[
 
 
 @pytest.mark.parametrize(
-    ("does", "said"),
+    ("does", "message"),
     [
         ("sys.exit('error: no such model')", "error: no such model"),
         ("print('Thread [1] had error: a'); sys.exit('  model.py(14): execute')", "Thread .1. had error: a"),
     ],
     ids=["its last line", "an error before a trace"],
 )
-def test_its_output_is_reported_where_it_measured_nothing(does: str, said: str, program: Callable[[str], Path]) -> None:
+def test_its_output_is_reported_where_it_measured_nothing(
+    does: str, message: str, program: Callable[[str], Path]
+) -> None:
     program(does)
 
-    with pytest.raises(WorkFailedError, match=f"perf_analyzer, 2 users: {said}$"):
+    with pytest.raises(WorkFailedError, match=f"perf_analyzer, 2 users: {message}$"):
         asyncio.run(analyser().level(Users(count=2)))
 
 

@@ -152,8 +152,8 @@ def test_where_no_load_is_within_the_limit_the_row_is_the_fastest_and_misses_it(
 def test_a_row_holds_the_configuration(config: str, expected: tuple[str, ...]) -> None:
     header, row = measurements_csv(document(result("both", SLOW_AND_FAST[0], config={"bert": config}))).splitlines()
 
-    told = dict(zip(header.split(","), row.split(","), strict=True))
-    assert tuple(told[name] for name in COLUMNS[1:4]) == expected
+    cells = dict(zip(header.split(","), row.split(","), strict=True))
+    assert tuple(cells[name] for name in COLUMNS[1:4]) == expected
 
 
 def test_a_result_without_a_response_has_no_row() -> None:
@@ -161,10 +161,10 @@ def test_a_result_without_a_response_has_no_row() -> None:
 
 
 def job(configuration: str, instance_type: str, *, per_minute: float, ms: float, count: int = 1) -> ResultPart:
-    told = point(users=1, per_minute=per_minute, p95=ms)
-    told["all"] = {**told["all"], "percentiles_ms": {}, "answered": 0}
+    cells = point(users=1, per_minute=per_minute, p95=ms)
+    cells["all"] = {**cells["all"], "percentiles_ms": {}, "answered": 0}
     return result(
-        configuration, {**told, "rounds": []}, instance_type=instance_type, instance_count=count, ended_by="COMPLETED"
+        configuration, {**cells, "rounds": []}, instance_type=instance_type, instance_count=count, ended_by="COMPLETED"
     )
 
 

@@ -96,10 +96,10 @@ def test_everything_that_is_wrong_is_reported_at_once() -> None:
 
     fields = refused(wrong, reader, local=False)
 
-    said = (
+    messages = (
         "--users --rate --phase --phase --rounds --max-seconds --container --cold-starts --configurations NAME --input"
     )
-    assert " ".join(fields) == said
+    assert " ".join(fields) == messages
 
 
 def test_loads_are_read_in_their_order_and_once_each() -> None:

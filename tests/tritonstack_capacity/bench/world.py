@@ -122,11 +122,11 @@ def settings_with_input(folder: Path, **changes: Any) -> BenchSettings:
 
 def busy_but_once(endpoint: FakeEndpoint) -> None:
     """The first request has a response, all others are refused."""
-    answers = iter([echo])
+    replies = iter([echo])
 
     def reply(request: Request) -> Reply:
-        answer = next(answers, None)
-        return error_reply("ServiceUnavailable", 503) if answer is None else answer(request)
+        following = next(replies, None)
+        return error_reply("ServiceUnavailable", 503) if following is None else following(request)
 
     endpoint.reply = reply
 

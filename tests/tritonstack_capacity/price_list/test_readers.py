@@ -34,9 +34,9 @@ def by_size(project: Path, name: str) -> Found:
     measured = project / "measured.csv"
     columns = "configuration_name,instance_type,invocations_per_min_per_instance,model_latency_as_printed"
     measured.write_text(f"{columns}\nplain,{name},600,100\n")
-    asked = ["--measurements", str(measured), "--load", "600", "--latency-ms", "200", "--environment", "local"]
-    [row] = json.loads(CliRunner().invoke(size.command, [*asked, "--json"]).stdout)["rows"]
-    shown = CliRunner().invoke(size.command, asked).stdout
+    arguments = ["--measurements", str(measured), "--load", "600", "--latency-ms", "200", "--environment", "local"]
+    [row] = json.loads(CliRunner().invoke(size.command, [*arguments, "--json"]).stdout)["rows"]
+    shown = CliRunner().invoke(size.command, arguments).stdout
     assert (" 0.00 " in shown, "unknown" in shown) == (False, row["cost_per_hour"] is None)
     return row["cost_per_hour"], str(row["price_source"])
 
@@ -93,16 +93,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
 def test_the_environment_s_own_price_goes_before_the_file_s_and_that_before_the_catalogue_s(
     read: Callable[[Path, str], Found], project: Callable[..., Path]
 ) -> None:
-    usd, said = read(project(CARRIED), CARRIED)
+    usd, source = read(project(CARRIED), CARRIED)
     assert usd == pytest.approx(0.7364, abs=1e-4)
-    assert said is None or ("2025-02-03" in said and "component not stated" in said)
+    assert source is None or ("2025-02-03" in source and "component not stated" in source)
     own_prices(project(CARRIED), 9.25)
-    usd, said = read(project(CARRIED), CARRIED)
+    usd, source = read(project(CARRIED), CARRIED)
     assert usd == 9.25
-    assert said is None or ("2026-11-20" in said and "not stated" not in said)
-    usd, said = read(project(CARRIED, own=8.5), CARRIED)
+    assert source is None or ("2026-11-20" in source and "not stated" not in source)
+    usd, source = read(project(CARRIED, own=8.5), CARRIED)
     assert usd == 8.5
-    assert said is None or "environment" in said
+    assert source is None or "environment" in source
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -112,6 +112,6 @@ def test_an_unknown_price_is_unknown_until_the_file_has_it(
     folder = project(UNKNOWN)
     assert read(folder, UNKNOWN)[0] is None
     own_prices(folder, 5.12, name=UNKNOWN)
-    usd, said = read(folder, UNKNOWN)
+    usd, source = read(folder, UNKNOWN)
     assert usd == 5.12
-    assert said is None or "2026-11-20" in said
+    assert source is None or "2026-11-20" in source

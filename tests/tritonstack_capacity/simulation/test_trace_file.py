@@ -79,8 +79,8 @@ def test_a_time_is_a_number_as_csv_files_have_them(tmp_path: Path, moment: str) 
 
 def test_each_wrong_line_is_reported_by_its_number_and_of_many_the_first(tmp_path: Path) -> None:
     lines = "5,large\n4,large\n6,tiny\n7,large,3\n\nx,large\n8,small-0\n"
-    told = refusal(tmp_path, (HEADER + lines).encode()).problems
-    assert [each.field for each in told] == [
+    problems = refusal(tmp_path, (HEADER + lines).encode()).problems
+    assert [each.field for each in problems] == [
         "line 3, time_seconds",
         "line 4, model",
         "line 5",

@@ -53,14 +53,14 @@ def test_a_day_gives_the_least_and_the_greatest_count_and_what_following_it_save
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         ([f"{hour},5" for hour in range(24) if hour not in (1, 2)], "nothing for 1, 2"),
         ([f"{hour},0" for hour in range(24)], "zero all day"),
     ],
 )
-def test_a_curve_needs_each_hour_and_some_load(lines: list[str], said: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=said):
+def test_a_curve_needs_each_hour_and_some_load(lines: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
         read_daily_curve(curve_file(tmp_path, *lines))
 
 

@@ -60,15 +60,15 @@ def responses(
 
 
 def test_a_response_holds_the_outputs_that_its_request_names(model: Any, tmp_path: Path, request_of: Any) -> None:
-    asked: list[list[str]] = []
+    requested: list[list[str]] = []
 
     def run(inputs: dict[str, np.ndarray], outputs: list[str]) -> dict[str, np.ndarray]:
-        asked.append(outputs)
+        requested.append(outputs)
         return {"y": inputs["x"], "z": np.full(inputs["x"].shape, "a", object)}
 
     x = np.ones((1, 2), np.float32)
     first, second = responses(model, tmp_path, run, [request_of({"x": x}, ["y"]), request_of({"x": x}, ["z", "y"])])
-    assert asked == [["y", "z"]]
+    assert requested == [["y", "z"]]
     assert list(first.outputs) == ["y"]
     assert sorted(second.outputs) == ["y", "z"]
 

@@ -54,8 +54,8 @@ def test_a_pipeline_marked_for_autoserialisation_decodes_on_the_cpu(sagemaker: A
     pixels = sagemaker.invoke_binary("dali", {"IMAGE": jpeg(255, 128, 0)})["PIXELS"]
     assert pixels.shape == (1, 3, 16, 16)
     np.testing.assert_allclose(pixels.mean(axis=(0, 2, 3)), [1.0, 0.5, 0.0], atol=0.02)
-    said = "tritonstack stand-in: backend dali runs dali.py with DALI 2.4.0 on the CPU, operators on the GPU moved"
-    assert said in sagemaker.container.log_path.read_text()
+    notice = "tritonstack stand-in: backend dali runs dali.py with DALI 2.4.0 on the CPU, operators on the GPU moved"
+    assert notice in sagemaker.container.log_path.read_text()
 
 
 SERIALISE = """

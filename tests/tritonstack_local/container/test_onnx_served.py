@@ -234,5 +234,5 @@ def test_the_graph_in_a_marked_plan_is_served_and_the_log_reports_it(
     assert sagemaker.load(name, {"double/config.pbtxt": config, f"double/1/{file}": plan}).status == 200
     outputs = sagemaker.invoke(name, x=row(1, 2, 3), k=(whole_numbers, [1, 3], [1, -2, 3])).outputs
     assert outputs == {"y": [2, 4, 6], "m": [2, -4, 6]}
-    said = f"backend tensorrt runs the ONNX graph in {file}, which trtexec-stand-in wrote, with ONNX Runtime"
-    assert said in sagemaker.container.log_path.read_text()
+    notice = f"backend tensorrt runs the ONNX graph in {file}, which trtexec-stand-in wrote, with ONNX Runtime"
+    assert notice in sagemaker.container.log_path.read_text()

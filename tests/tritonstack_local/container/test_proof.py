@@ -64,11 +64,11 @@ def prove(
 @installed
 def test_triton_serves_the_sample_and_changes_made_for_it_are_reported(tmp_path: Path) -> None:
     made = repository(tmp_path)
-    answer = prove(tmp_path, made, x=X)
-    assert answer.outputs["y"].tolist() == [[5.0]]
-    assert answer.stand_ins == ("double/config.pbtxt: instances on the CPU, since there is no GPU",)
-    assert answer.peak_bytes > 50 << 20  # the server and the process of its Python model
-    assert answer.tools["tritonserver"].startswith("2.")
+    proof = prove(tmp_path, made, x=X)
+    assert proof.outputs["y"].tolist() == [[5.0]]
+    assert proof.stand_ins == ("double/config.pbtxt: instances on the CPU, since there is no GPU",)
+    assert proof.peak_bytes > 50 << 20  # the server and the process of its Python model
+    assert proof.tools["tritonserver"].startswith("2.")
     assert "KIND_GPU" in (made / "double/config.pbtxt").read_text()
 
 
@@ -156,8 +156,8 @@ def test_another_environment_takes_the_place_of_one_for_another_python(
     with pytest.raises(LackingModuleError, match=r"^execution environment env.tar.gz: .* its Python 3.8, .* no ten$"):
         prove(tmp_path / "first", made, needs=("python", PARAMETER), x=X)
     local = packed(tmp_path / "local.tar.gz", files.python_version, "ten")
-    answer = prove(tmp_path / "second", made, environments={"double/env.tar.gz": local}, x=X)
-    assert answer.outputs["y"].tolist() == [[25.0]]
+    proof = prove(tmp_path / "second", made, environments={"double/env.tar.gz": local}, x=X)
+    assert proof.outputs["y"].tolist() == [[25.0]]
 
 
 PIPELINE = """\
@@ -196,8 +196,8 @@ def calling(root: Path, *, initialize: str = "") -> Path:
 def test_models_that_a_program_calls_are_loaded_with_it_and_by_no_program_at_the_start(
     tmp_path: Path,
 ) -> None:
-    answer = prove(tmp_path, calling(tmp_path), model="pipeline", loads=("double",), x=X)
-    assert answer.outputs["y"].tolist() == [[5.0]]
+    proof = prove(tmp_path, calling(tmp_path), model="pipeline", loads=("double",), x=X)
+    assert proof.outputs["y"].tolist() == [[5.0]]
     with pytest.raises(WorkFailedError, match="double"):
         prove(tmp_path / "without", calling(tmp_path / "without"), model="pipeline", x=X)
     with pytest.raises(WorkFailedError, match="not ready"):

@@ -42,20 +42,20 @@ def answer(values):
 DOUBLES = "def execute(self, requests):\n    return [answer(x_of(request) * 2) for request in requests]\n"
 
 
-def files_of(name: str, told: dict[str, Any]) -> dict[str, str]:
+def files_of(name: str, row: dict[str, Any]) -> dict[str, str]:
     """The files of one model of a repository."""
-    x, y = told.get("types", ("TYPE_FP32", "TYPE_FP32"))
+    x, y = row.get("types", ("TYPE_FP32", "TYPE_FP32"))
     config = f"""
         name: "{name}"
         backend: "python"
         max_batch_size: 8
         input [ {{ name: "x" data_type: {x} dims: [ 4 ] }} ]
         output [ {{ name: "y" data_type: {y} dims: [ 4 ] }} ]
-        {told.get("config", "")}
+        {row.get("config", "")}
     """
-    program = told.get("program") or f"class TritonPythonModel:\n{textwrap.indent(told['model'], '    ')}"
-    beside = {f"{name}/1/{file}": content for file, content in told.get("files", {}).items()}
-    return {f"{name}/config.pbtxt": config, f"{name}/1/{told.get('file', 'model.py')}": HEAD + program, **beside}
+    program = row.get("program") or f"class TritonPythonModel:\n{textwrap.indent(row['model'], '    ')}"
+    modules = {f"{name}/1/{file}": content for file, content in row.get("files", {}).items()}
+    return {f"{name}/config.pbtxt": config, f"{name}/1/{row.get('file', 'model.py')}": HEAD + program, **modules}
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def files_of(name: str, told: dict[str, Any]) -> dict[str, str]:
 def test_a_python_model_is_added_built_and_called_as_triton_serves_it(
     case: str, tmp_path: Path, sagemaker: SageMaker
 ) -> None:
-    told = PROGRAMS[case]
-    files = files_of(case, told)
-    for other in told.get("others", ()):
+    row = PROGRAMS[case]
+    files = files_of(case, row)
+    for other in row.get("others", ()):
         files |= files_of(other, {"model": DOUBLES})
     write(tmp_path / "given", files)
     places = places_in(tmp_path)
@@ -79,12 +79,12 @@ def test_a_python_model_is_added_built_and_called_as_triton_serves_it(
     assert all(each.endswith("instances on the CPU, since there is no GPU") for each in built.manifest.stand_ins)
     assert "tritonserver" in built.manifest.tools
     unpack(places.archive(built.name), tmp_path / "unpacked")
-    if told.get("others"):
+    if row.get("others"):
         return  # an archive of several models without an ensemble is for single-model endpoints: the proof was one
     loaded = sagemaker.load(case, {each.name: each for each in (tmp_path / "unpacked").iterdir()})
     assert loaded.status == 200, loaded.text
-    ask = told.get("ask", [1.0, 2.0, 3.0, 4.0])
-    kind = "BYTES" if "types" in told else "FP32"
-    replied = sagemaker.invoke(case, x=(kind, [1, 4], ask))
-    assert replied.outputs == {"y": told.get("answer") or [2 * value for value in ask]}
+    values = row.get("ask", [1.0, 2.0, 3.0, 4.0])
+    kind = "BYTES" if "types" in row else "FP32"
+    replied = sagemaker.invoke(case, x=(kind, [1, 4], values))
+    assert replied.outputs == {"y": row.get("answer") or [2 * value for value in values]}
     sagemaker.unload(case)

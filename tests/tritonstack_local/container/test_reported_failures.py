@@ -41,11 +41,11 @@ def tensors(kind: str, *names: str) -> str:
     return f"{kind} [ {described} ]\n"
 
 
-def archive_of(told: dict[str, Any]) -> dict[str, str | Path]:
+def archive_of(row: dict[str, Any]) -> dict[str, str | Path]:
     """The files of an archive: one Python model, or an ensemble and one for each of its steps."""
-    config = 'backend: "python"\n' + tensors("input", "x") + tensors("output", "y") + told.get("config", "")
-    program = PROGRAM.format(init=told.get("init", "pass"), execute=told.get("execute", "pass"))
-    steps = [step.replace(":", " > ").split(" > ") for step in told.get("steps", ())]
+    config = 'backend: "python"\n' + tensors("input", "x") + tensors("output", "y") + row.get("config", "")
+    program = PROGRAM.format(init=row.get("init", "pass"), execute=row.get("execute", "pass"))
+    steps = [step.replace(":", " > ").split(" > ") for step in row.get("steps", ())]
     names = [name for name, _, _ in steps] or [MODEL]
     files: dict[str, str | Path] = {}
     for name in names:
@@ -56,18 +56,18 @@ def archive_of(told: dict[str, Any]) -> dict[str, str | Path]:
             f'output_map {{ key: "y" value: "{made}" }} }}'
             for name, taken, made in steps
         )
-        ensemble = 'platform: "ensemble"\n' + tensors("input", "x") + tensors("output", *told["outputs"])
+        ensemble = 'platform: "ensemble"\n' + tensors("input", "x") + tensors("output", *row["outputs"])
         files[f"{MODEL}/config.pbtxt"] = f"{ensemble}ensemble_scheduling {{ step [ {described} ] }}\n"
         files[f"{MODEL}/1/.keep"] = ""
     return files
 
 
-def invoke(sagemaker: SageMaker, told: dict[str, Any], *, path: str, target: str | None) -> Reply:
+def invoke(sagemaker: SageMaker, row: dict[str, Any], *, path: str, target: str | None) -> Reply:
     """The request of a case."""
     request: dict[str, Any] = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1.0]}]}
-    if "asked" in told:
-        request["outputs"] = [{"name": name} for name in told["asked"]]
-    body = told.get("body", json.dumps(request))
+    if "asked" in row:
+        request["outputs"] = [{"name": name} for name in row["asked"]]
+    body = row.get("body", json.dumps(request))
     return sagemaker._send("POST", path, body.encode(), "application/json", target)
 
 
@@ -75,21 +75,21 @@ def invoke(sagemaker: SageMaker, told: dict[str, Any], *, path: str, target: str
 def test_a_multi_model_server_responds_to_a_reported_failure_with_the_tables_status_and_text(
     case: str, sagemaker: SageMaker
 ) -> None:
-    told = FAILURES[case]
-    when, status = told["multi"]
-    reply = sagemaker.load(case, archive_of(told))
+    row = FAILURES[case]
+    when, status = row["multi"]
+    reply = sagemaker.load(case, archive_of(row))
     if when == "invoke":
         assert reply.status == 200, reply.text
-        reply = invoke(sagemaker, told, path=f"/models/{case}/invoke", target=f"{case}.tar.gz")
-    assert (reply.status, told["says"] in reply.text) == (status, True), reply.text
+        reply = invoke(sagemaker, row, path=f"/models/{case}/invoke", target=f"{case}.tar.gz")
+    assert (reply.status, row["says"] in reply.text) == (status, True), reply.text
 
 
 @pytest.mark.parametrize("case", FAILURES)
 def test_a_single_model_server_ends_or_responds_with_the_status_and_text_of_the_table(
     case: str, tmp_path: Path, make_sagemaker: type[SageMaker]
 ) -> None:
-    told = FAILURES[case]
-    write_files(tmp_path / "data", archive_of(told))
+    row = FAILURES[case]
+    write_files(tmp_path / "data", archive_of(row))
     prepare_model_data(tmp_path / "data")
     settings = ContainerSettings(
         environment={**QUIET, "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": MODEL},
@@ -98,16 +98,16 @@ def test_a_single_model_server_ends_or_responds_with_the_status_and_text_of_the_
         model_data=tmp_path / "data",
     )
     with TritonContainer.start(settings, folder=tmp_path / "container") as container:
-        if told["single"] == ["start"]:
+        if row["single"] == ["start"]:
             with pytest.raises(ContainerFailedError) as failure:
                 container.wait_ready(60)
-            assert told["says"] in str(failure.value)
+            assert row["says"] in str(failure.value)
             return
         container.wait_ready(60)
-        reply = invoke(make_sagemaker(container), told, path="/invocations", target=None)
-    assert (reply.status, told["says"] in reply.text) == (told["single"][1], True), reply.text
+        reply = invoke(make_sagemaker(container), row, path="/invocations", target=None)
+    assert (reply.status, row["says"] in reply.text) == (row["single"][1], True), reply.text
 
 
 def test_troubleshooting_has_a_row_for_each_reported_failure() -> None:
     rows = TROUBLESHOOTING.read_text()
-    assert [name for name, told in FAILURES.items() if told["says"] not in rows] == []
+    assert [name for name, row in FAILURES.items() if row["says"] not in rows] == []

@@ -119,8 +119,8 @@ def test_an_ensembles_cache_passes_over_the_state_of_a_step_and_refuses_a_decoup
         "inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": [1.0]}],
         "parameters": {"sequence_id": 5, "sequence_start": True},
     }
-    answers = [caching.call("POST", "/models/sequences/invoke", body, "sequences.tar.gz") for _ in range(2)]
-    assert [answer.outputs["n"] for answer in answers] == [[1], [1]], "the step ran once"
+    responses = [caching.call("POST", "/models/sequences/invoke", body, "sequences.tar.gz") for _ in range(2)]
+    assert [response.outputs["n"] for response in responses] == [[1], [1]], "the step ran once"
     decoupled = counter(config="model_transaction_policy { decoupled: true }\n", ensemble=CACHED)
     assert "Response Cache does not currently support model" in caching.load("decoupled", decoupled).text
 

@@ -137,7 +137,7 @@ def test_the_only_directory_is_the_default_model_and_is_exported(one_model: Path
 
 
 @pytest.mark.parametrize(
-    ("made", "variables", "said"),
+    ("made", "variables", "message"),
     [
         (["digits/", "preprocess/"], {}, r"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME.*digits preprocess"),
         (["digits/"], {"DEFAULT_MODEL_NAME": "other"}, r"no such directory.*digits"),
@@ -148,12 +148,12 @@ def test_the_only_directory_is_the_default_model_and_is_exported(one_model: Path
     ids=["several", "another", "at the root", "none", "inference type"],
 )
 def test_an_archive_that_names_no_one_model_ends_the_container(
-    made: list[str], variables: dict[str, str], said: str, tmp_path: Path
+    made: list[str], variables: dict[str, str], message: str, tmp_path: Path
 ) -> None:
     for name in made:
         write_files(tmp_path, {f"{name}.keep": ""} if name.endswith("/") else {name: ""})
     environment = {PREFIX + name: value for name, value in variables.items()}
-    with pytest.raises(ServeExitError, match=said):
+    with pytest.raises(ServeExitError, match=message):
         serve_command(environment, multi_model=False, model_data=tmp_path, release="25.03")
 
 

@@ -66,15 +66,15 @@ optimization {{ execution_accelerators {{ gpu_execution_accelerator: [ {{ name: 
     assert "tritonstack: auto_mixed_precision has no effect on the CPU (model tf-scale.tar.gz)" in log
 
 
-@cases("case, said")
+@cases("case, message")
 def test_a_configuration_that_does_not_suit_the_graph_does_not_load(
-    sagemaker: Any, models: Path, case: tuple[str, str], said: str
+    sagemaker: Any, models: Path, case: tuple[str, str], message: str
 ) -> None:
     before, after = case
     assert before in SCALE
     reply = sagemaker.load("tf-refused", files(models, SCALE.replace(before, after, 1)))
     assert reply.status == 400
-    assert said in reply.text
+    assert message in reply.text
 
 
 def test_what_is_no_graphdef_does_not_load(sagemaker: Any) -> None:

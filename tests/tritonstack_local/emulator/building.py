@@ -86,10 +86,10 @@ def log(emulator: Emulator, build: dict[str, Any]) -> list[str]:
     """The lines of a build's log."""
     logs = emulator.client("logs")
     where = build["logs"]
-    answer = logs.get_log_events(
+    response = logs.get_log_events(
         logGroupName=where["groupName"], logStreamName=where["streamName"], startFromHead=True, limit=10000
     )
-    return [event["message"].rstrip("\n") for event in answer["events"]]
+    return [event["message"].rstrip("\n") for event in response["events"]]
 
 
 def logged(emulator: Emulator, build: str, text: str) -> None:

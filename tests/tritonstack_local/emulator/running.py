@@ -130,9 +130,9 @@ class Emulator:
 
     def get(self, path: str) -> Any:
         """A JSON response of the gateway itself."""
-        status, answer = self._http("GET", path, None)
-        assert status == 200, answer
-        return answer
+        status, response = self._http("GET", path, None)
+        assert status == 200, response
+        return response
 
     def report(self, endpoint: str, config: str, outcome: str, reason: str = "") -> int:
         """Report a deployment as the runtime does; the HTTP status."""
@@ -141,16 +141,16 @@ class Emulator:
 
     def advance(self, seconds: float) -> float:
         """Move the emulator's clock on; the time there."""
-        status, answer = self._http("POST", "/_tritonstack/clock", json.dumps({"advance_seconds": seconds}).encode())
-        assert status == 200, answer
-        return float(answer["now"])
+        status, response = self._http("POST", "/_tritonstack/clock", json.dumps({"advance_seconds": seconds}).encode())
+        assert status == 200, response
+        return float(response["now"])
 
     def _http(self, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request(method, path, body, OWN)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
         finally:
             connection.close()
 
@@ -184,8 +184,8 @@ class Emulator:
 
     def physical(self, name: str, logical_id: str) -> str:
         """The physical id of a stack's resource."""
-        answer = self.client("cloudformation").describe_stack_resource(StackName=name, LogicalResourceId=logical_id)
-        return str(answer["StackResourceDetail"]["PhysicalResourceId"])
+        response = self.client("cloudformation").describe_stack_resource(StackName=name, LogicalResourceId=logical_id)
+        return str(response["StackResourceDetail"]["PhysicalResourceId"])
 
     def delete_stack(self, name: str) -> str:
         """Delete a stack; the status it ends with."""

@@ -70,10 +70,10 @@ def test_quotas_that_preflight_reads_are_there(aws: Emulator) -> None:
 
 def image(aws: Emulator, tag: str, *, account: str = IMAGES, repository: str = REPOSITORY) -> dict[str, Any]:
     """BatchGetImage's response for one tag."""
-    answer: dict[str, Any] = aws.client("ecr").batch_get_image(
+    response: dict[str, Any] = aws.client("ecr").batch_get_image(
         registryId=account, repositoryName=repository, imageIds=[{"imageTag": tag}]
     )
-    return answer
+    return response
 
 
 def test_the_catalogues_images_are_there_and_others_are_not(aws: Emulator) -> None:

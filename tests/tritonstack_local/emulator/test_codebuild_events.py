@@ -214,5 +214,5 @@ def test_function_that_fails_is_invoked_again_after_one_minute_and_two() -> None
         check=True,
         timeout=60,
     )
-    told = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("[")]
-    assert told == [expected for _, _, expected in cases]
+    printed = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("[")]
+    assert printed == [expected for _, _, expected in cases]

@@ -81,11 +81,11 @@ def test_a_pipeline_is_kept_as_declared_and_each_update_is_a_version(aws: Emulat
 
 
 LATE = action("late", "Source", "S3", outputArtifacts=[{"name": "other"}])
-BESIDE = action("beside", "Build", "CodeBuild", inputArtifacts=[{"name": "assembly"}])
+PARALLEL = action("beside", "Build", "CodeBuild", inputArtifacts=[{"name": "assembly"}])
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda _, stages: stages[2].update(name="Build"), "Stage names must be unique within a pipeline: Build"),
         (lambda _, stages: stages[2].update(actions=stages[2]["actions"] * 2), "deploy in dev"),
@@ -96,7 +96,7 @@ BESIDE = action("beside", "Build", "CodeBuild", inputArtifacts=[{"name": "assemb
             lambda _, stages: stages[2]["actions"][0].update(inputArtifacts=[{"name": "nowhere"}]),
             "Input artifact nowhere of action deploy",
         ),
-        (lambda _, stages: stages[1]["actions"].append(BESIDE), "Input artifact assembly of action beside"),
+        (lambda _, stages: stages[1]["actions"].append(PARALLEL), "Input artifact assembly of action beside"),
         (
             lambda _, stages: stages[1]["actions"][0].update(outputArtifacts=[{"name": "code"}]),
             "code is of source and of synth",
@@ -106,13 +106,13 @@ BESIDE = action("beside", "Build", "CodeBuild", inputArtifacts=[{"name": "assemb
     ],
 )
 def test_what_codepipeline_refuses_is_refused_with_its_source(
-    aws: Emulator, name: str, role: str, spoil: Callable[[Declaration, list[Declaration]], object], said: str
+    aws: Emulator, name: str, role: str, spoil: Callable[[Declaration, list[Declaration]], object], message: str
 ) -> None:
     declared = declaration(name, role)
     spoil(declared, declared["stages"])
     with pytest.raises(ClientError, match="InvalidStructureException") as refused:
         aws.client("codepipeline").create_pipeline(pipeline=declared)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "[source: CodePipeline user guide" in str(refused.value)
 
 

@@ -197,7 +197,7 @@ def test_what_goes_on_is_named_with_how_to_roll_it_back(world: World, monkeypatc
     [stack] = read(world.aws, world.name)
     running = stack.__class__(**{**vars(stack), "status": "UPDATE_IN_PROGRESS"})
     monkeypatch.setattr(stacks, "own_stacks", lambda *_: (running,))
-    said = stacks.goes_on_with(world.aws, world.name)
-    assert f"CloudFormation goes on with {name} (UPDATE_IN_PROGRESS)" in said
-    assert f"aws cloudformation cancel-update-stack --stack-name {name}" in said
+    message = stacks.goes_on_with(world.aws, world.name)
+    assert f"CloudFormation goes on with {name} (UPDATE_IN_PROGRESS)" in message
+    assert f"aws cloudformation cancel-update-stack --stack-name {name}" in message
     world.emulator.delete_stack(name)

@@ -30,8 +30,8 @@ def send(aws: Emulator, verb: str, fault: dict[str, Any] | None = None) -> tuple
     connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=10)
     try:
         connection.request(verb, "/_tritonstack/faults", json.dumps(fault) if fault else None, OWN)
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
     finally:
         connection.close()
 
@@ -74,9 +74,9 @@ def test_what_aws_itself_reads_and_writes_for_a_job_outlives_a_short_fault(aws: 
 
 
 def test_s3_returns_a_conflict_with_the_code_that_the_fault_names(aws: Emulator, bucket: str) -> None:
-    for code, answered in (({}, "ConditionalRequestConflict"), ({"code": "BucketNotEmpty"}, "BucketNotEmpty")):
+    for code, returned in (({}, "ConditionalRequestConflict"), ({"code": "BucketNotEmpty"}, "BucketNotEmpty")):
         send(aws, "POST", {**fault(status=409), **code})
-        with pytest.raises(ClientError, match=answered):
+        with pytest.raises(ClientError, match=returned):
             s3_of(aws, attempts=3).put_object(Bucket=bucket, Key="staging/d", Body=b"1", IfNoneMatch="*")
     assert send(aws, "POST", {"operation": "PutParameter", "status": 409, "times": 1})[0] == 400
 

@@ -32,8 +32,8 @@ def short(aws: Emulator) -> Iterator[Emulator]:
 
 def lacks(aws: Emulator, what: str, *, instance_type: str = T4, times: int = 1) -> None:
     """Make AWS refuse the next instances of a type."""
-    status, answer = send(aws, "POST", {"instance_type": instance_type, "short_of": what, "times": times})
-    assert status == 200, answer
+    status, response = send(aws, "POST", {"instance_type": instance_type, "short_of": what, "times": times})
+    assert status == 200, response
 
 
 def test_an_endpoint_without_capacity_fails_and_can_only_be_deleted(short: Emulator, name: str) -> None:
@@ -59,13 +59,13 @@ def test_an_endpoint_beyond_the_quota_is_refused_and_never_made(short: Emulator,
         sagemaker.describe_endpoint(EndpointName=name)
 
 
-@pytest.mark.parametrize(("what", "says"), [("capacity", NO_CAPACITY), ("limit", LIMIT)])
+@pytest.mark.parametrize(("what", "message"), [("capacity", NO_CAPACITY), ("limit", LIMIT)])
 def test_a_stack_without_instances_rolls_back_and_is_deployed_again_once_there_are_some(
-    short: Emulator, name: str, what: str, says: str
+    short: Emulator, name: str, what: str, message: str
 ) -> None:
     lacks(short, what)
     assert short.deploy(name, serving(name)) == "ROLLBACK_COMPLETE"
-    assert says in short.failures(name)
+    assert message in short.failures(name)
     assert short.client("sagemaker").list_endpoints(NameContains=name)["Endpoints"] == []
     assert short.delete_stack(name) == "DELETE_COMPLETE"
 
@@ -74,15 +74,15 @@ def test_a_stack_without_instances_rolls_back_and_is_deployed_again_once_there_a
     changed = serving(name, container={"Environment": {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}})
     lacks(short, what)
     assert short.deploy(name, changed) == "UPDATE_ROLLBACK_COMPLETE"
-    assert says in short.failures(name)
+    assert message in short.failures(name)
     found = short.client("sagemaker").describe_endpoint(EndpointName=name)
     assert (found["EndpointStatus"], found["EndpointConfigName"]) == ("InService", before)
     assert short.deploy(name, changed) == "UPDATE_COMPLETE"
 
 
-@pytest.mark.parametrize(("what", "says"), [("capacity", NO_CAPACITY), ("limit", f"{LIMIT}1 Instances")])
+@pytest.mark.parametrize(("what", "message"), [("capacity", NO_CAPACITY), ("limit", f"{LIMIT}1 Instances")])
 def test_a_scale_out_without_instances_is_a_failed_activity_and_is_tried_again(
-    short: Emulator, name: str, what: str, says: str
+    short: Emulator, name: str, what: str, message: str
 ) -> None:
     tracked = Tracked(short, name)
     lacks(short, what)
@@ -95,7 +95,7 @@ def test_a_scale_out_without_instances_is_a_failed_activity_and_is_tried_again(
     [failed] = tracked.scaling.describe_scaling_activities(**of)["ScalingActivities"]
     assert failed["StatusCode"] == "Failed"
     assert failed["StatusMessage"].startswith("Failed to set desired instance count to 2. Reason: ")
-    assert says in failed["StatusMessage"]
+    assert message in failed["StatusMessage"]
     [documented] = [block for block in code_blocks(PAGE) if block.heading == "No instances"]
     assert f"{of['ResourceId']}\tFailed to set desired instance count to 2." in run(documented, short)
     assert tracked.invoked(700, minutes=2) == 2

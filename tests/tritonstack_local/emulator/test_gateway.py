@@ -59,16 +59,16 @@ def test_tables_are_read_while_threads_fill_them() -> None:
 
 def test_invocation_is_passed_to_the_runtime_and_its_response_returned(fleets: Emulator) -> None:
     for body in (b"", b"\x00\xff" * 500, b"x" * (5 * 1024 * 1024)):
-        answer = fleets.client("sagemaker-runtime").invoke_endpoint(
+        response = fleets.client("sagemaker-runtime").invoke_endpoint(
             EndpointName="dev-digits",
             ContentType="application/vnd.sagemaker-triton.binary+json;json-header-size=12",
             TargetModel="digits.0123456789abcdef.tar.gz",
             Body=body,
         )
-        assert answer["Body"].read() == body
-        assert answer["ContentType"] == "application/vnd.sagemaker-triton.binary+json;json-header-size=12"
-        assert answer["InvokedProductionVariant"] == "main"
-        assert answer["CustomAttributes"] == "digits.0123456789abcdef.tar.gz"
+        assert response["Body"].read() == body
+        assert response["ContentType"] == "application/vnd.sagemaker-triton.binary+json;json-header-size=12"
+        assert response["InvokedProductionVariant"] == "main"
+        assert response["CustomAttributes"] == "digits.0123456789abcdef.tar.gz"
 
 
 def test_model_error_of_the_runtime_reaches_the_client_as_one(fleets: Emulator) -> None:
@@ -102,9 +102,9 @@ FUNCTION = """
 
 def _invoke(emulator: Emulator, name: str) -> dict[str, Any]:
     make_function(emulator, name, FUNCTION)
-    answer = emulator.client("lambda").invoke(FunctionName=name, Payload=json.dumps({"name": "/" + name}))
-    result: dict[str, Any] = json.loads(answer["Payload"].read())
-    assert "FunctionError" not in answer, result
+    response = emulator.client("lambda").invoke(FunctionName=name, Payload=json.dumps({"name": "/" + name}))
+    result: dict[str, Any] = json.loads(response["Payload"].read())
+    assert "FunctionError" not in response, result
     return result
 
 
@@ -177,17 +177,17 @@ LONG = 3600.0
 
 
 def test_moving_the_clock_passes_a_deadline_and_wakes_who_waits_for_it() -> None:
-    clock, told, answers = Clock(), list[float](), list[bool]()
-    clock.on_advance(lambda: told.append(clock.now()))
+    clock, reported, responses = Clock(), list[float](), list[bool]()
+    clock.on_advance(lambda: reported.append(clock.now()))
     deadline = clock.deadline(LONG)
-    waiter = threading.Thread(target=lambda: answers.append(clock.wait_for(lambda: False, deadline)))
+    waiter = threading.Thread(target=lambda: responses.append(clock.wait_for(lambda: False, deadline)))
     waiter.start()
     clock.advance(LONG / 2)
     assert not deadline.passed
     assert waiter.is_alive()
     clock.advance(LONG / 2)
     waiter.join(timeout=10)
-    assert (answers, deadline.passed, deadline.remaining, len(told)) == ([False], True, 0, 2)
+    assert (responses, deadline.passed, deadline.remaining, len(reported)) == ([False], True, 0, 2)
     assert clock.wait_for(lambda: True, clock.deadline(LONG)), "what happens before the deadline ends the wait"
 
 
@@ -202,8 +202,8 @@ def test_moving_the_clock_passes_a_deadline_and_wakes_who_waits_for_it() -> None
 )
 def test_what_is_no_move_of_the_clock_is_refused_and_moves_nothing(aws: Emulator, body: bytes) -> None:
     before = float(aws.get("/_tritonstack/clock")["now"])
-    status, answer = aws._http("POST", "/_tritonstack/clock", body)
-    assert (status, "from 0 to 31622400" in answer["message"]) == (400, True)
+    status, response = aws._http("POST", "/_tritonstack/clock", body)
+    assert (status, "from 0 to 31622400" in response["message"]) == (400, True)
     assert 0 <= float(aws.get("/_tritonstack/clock")["now"]) - before < LONG
 
 

@@ -81,8 +81,8 @@ def test_a_refusal_is_the_service_s_own_and_names_principal_action_resource_and_
     requested = partial(getattr(caller.client(service), call[0]), **call[1])
     with pytest.raises(ClientError) as raised:
         requested()
-    answer, message = raised.value.response, raised.value.response["Error"]["Message"]
-    assert (answer["Error"]["Code"], answer["ResponseMetadata"]["HTTPStatusCode"]) == refusal
+    response, message = raised.value.response, raised.value.response["Error"]["Message"]
+    assert (response["Error"]["Code"], response["ResponseMetadata"]["HTTPStatusCode"]) == refusal
     assert message == (
         f"User: arn:aws:sts::{ACCOUNT}:assumed-role/{caller.name}/tests is not authorized to perform: {action}"
         f" on resource: {resource} because no identity-based policy allows the {action} action"
@@ -222,15 +222,15 @@ def test_a_decision_on_an_invocation_has_its_target_model(caller: Caller) -> Non
     given = caller.aws.get(f"/_tritonstack/iam/credentials?role={caller.name}&session=tests")
 
     def decided(model: str) -> dict[str, Any]:
-        asked = {
+        requests = {
             "access_key": given["AccessKeyId"],
             "action": "sagemaker:InvokeEndpoint",
             "resource": f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:endpoint/e",
             "context": {"sagemaker:TargetModel": model},
         }
-        status, answer = caller.aws._http("POST", "/_tritonstack/iam/decisions", json.dumps(asked).encode())
+        status, response = caller.aws._http("POST", "/_tritonstack/iam/decisions", json.dumps(requests).encode())
         assert status == 200
-        return dict(answer)
+        return dict(response)
 
     assert decided("bert.1.tar.gz")["allowed"]
     denied = decided("bert-large.1.tar.gz")

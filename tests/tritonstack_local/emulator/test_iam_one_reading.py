@@ -73,10 +73,10 @@ def sent(caller: Caller, attempt: Attempt) -> tuple[int, str]:
     for header, value in (*own, *attempt.headers, ("Content-Length", str(len(body)))):
         connection.putheader(header, fill(value))
     connection.endheaders(body)
-    answer = connection.getresponse()
-    read = answer.read().decode()
+    response = connection.getresponse()
+    read = response.read().decode()
     connection.close()
-    return answer.status, read
+    return response.status, read
 
 
 CREATE = "CreateUser&UserName=NAME"
@@ -163,10 +163,10 @@ def state(caller: Caller) -> dict[str, object]:
 @pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS.keys())
 def test_no_request_passes_as_one_action_and_is_carried_out_as_another(caller: Caller, attempt: Attempt) -> None:
     before = state(caller)
-    _, answer = sent(caller, attempt)
-    assert "secret of others" not in answer
-    assert '"Functions"' not in answer
-    assert state(caller) == before, answer
+    _, response = sent(caller, attempt)
+    assert "secret of others" not in response
+    assert '"Functions"' not in response
+    assert state(caller) == before, response
 
 
 PLAIN = {

@@ -118,19 +118,19 @@ def test_a_function_has_its_roles_rights_and_its_log_if_that_may_be_written(worl
     world.aws.client("ssm").put_parameter(Name=f"/{world.name}", Value="read", Type="String")
     world.function(source)
 
-    def answer() -> str:
+    def invoke() -> str:
         invoked = lambdas.invoke(FunctionName=world.name, Payload=json.dumps({"name": f"/{world.name}"}))
         return str(invoked["Payload"].read().decode())
 
-    assert f"assumed-role/{world.name}/{world.name} is not authorized to perform: ssm:GetParameter" in answer()
+    assert f"assumed-role/{world.name}/{world.name} is not authorized to perform: ssm:GetParameter" in invoke()
     read = allow("ssm:GetParameter", f"arn:aws:ssm:{HERE}:parameter/{world.name}")
     world.allow(read)
-    assert answer() == '"read"'
+    assert invoke() == '"read"'
     groups = world.aws.client("logs").describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{world.name}")
     assert not groups["logGroups"]
     assert world.denied()[-1] == "logs:CreateLogGroup"
     world.allow(read, allow("logs:*", f"{LOGS}/aws/lambda/{world.name}*"))
-    assert answer() == '"read"'
+    assert invoke() == '"read"'
     events = world.aws.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{world.name}")["events"]
     assert "said" in [each["message"] for each in events]
     queue = {"OnFailure": {"Destination": f"arn:aws:sqs:{HERE}:{world.name}"}}

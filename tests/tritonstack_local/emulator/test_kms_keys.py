@@ -111,8 +111,8 @@ def test_a_group_that_was_retained_is_adopted_with_new_retention_and_key_and_giv
     aws: Emulator, name: str, log_group: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The function of an endpoint's log group, on the local AWS's services, in stack operations in progress."""
-    standing = SimpleNamespace(stack_status="DELETE_IN_PROGRESS", require=lambda: None)
-    monkeypatch.setattr(log_group, "Operation", lambda *_: standing)
+    in_progress = SimpleNamespace(stack_status="DELETE_IN_PROGRESS", require=lambda: None)
+    monkeypatch.setattr(log_group, "Operation", lambda *_: in_progress)
     services = importlib.import_module("lambda.shared.clients").Aws(aws.client)
     assert aws.deploy(name, {"Parameter": parameter()}) == "CREATE_COMPLETE"
     group, arn = f"/aws/sagemaker/Endpoints/{name}", "arn:aws:logs:us-east-1:123456789012:log-group:"

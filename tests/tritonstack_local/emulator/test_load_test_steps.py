@@ -75,10 +75,10 @@ def read(aws: Emulator, bucket: str, test: str, name: str) -> Any:
 def started(written: str, clients: Any, place: Any) -> list[str]:
     """Both jobs started; each step twice, for the state machine may repeat one."""
     for _ in range(2):
-        told = steps.register({"id": written}, clients, place)
-        for job in told["jobs"]:
+        registered = steps.register({"id": written}, clients, place)
+        for job in registered["jobs"]:
             steps.start({"id": written, "job": job, "poll_seconds": 1}, clients, place)
-    jobs: list[str] = told["jobs"]
+    jobs: list[str] = registered["jobs"]
     return jobs
 
 
@@ -183,8 +183,8 @@ def test_figures_that_cloudwatch_refuses_are_reported_missing_and_the_others_kep
     for job in jobs:
         status(aws, job, "COMPLETED")
     refusing = Refusing(clients.cloudwatch, lambda *_: True)
-    told = steps.gather({"id": written}, with_client(clients, cloudwatch=refusing), place)
-    assert told["failed"] == 0
+    registered = steps.gather({"id": written}, with_client(clients, cloudwatch=refusing), place)
+    assert registered["failed"] == 0
     document = BenchDocument.model_validate(read(aws, bucket, written, "results.json"))
     [first, *_] = document.results
     assert (first.failed, first.endpoint_figures, len(first.points)) == (False, [], 1)

@@ -70,11 +70,11 @@ def status(aws: Emulator, name: str, wanted: str) -> dict[str, Any]:
     return found
 
 
-def check_shape(operation: str, answer: dict[str, Any]) -> None:
+def check_shape(operation: str, response: dict[str, Any]) -> None:
     """Assert that the response has the members, types and required members of botocore's output shape."""
     shape = botocore.session.get_session().get_service_model("sagemaker").operation_model(operation).output_shape
     assert shape is not None
-    report = ParamValidator().validate(answer, shape)
+    report = ParamValidator().validate(response, shape)
     assert not report.has_errors(), report.generate_report()
 
 
@@ -88,9 +88,9 @@ def test_a_job_is_pending_then_in_progress_then_completed_in_the_service_s_shape
     aws.advance(1499)
     assert described(aws, name)["Status"] == "IN_PROGRESS"
     aws.advance(1)
-    answer = status(aws, name, "COMPLETED")
-    check_shape("DescribeInferenceRecommendationsJob", answer)
-    [found] = answer["InferenceRecommendations"]
+    response = status(aws, name, "COMPLETED")
+    check_shape("DescribeInferenceRecommendationsJob", response)
+    [found] = response["InferenceRecommendations"]
     assert found["RecommendationId"].startswith("constructed-by-the-local-aws")
     assert found["EndpointConfiguration"]["InstanceType"] == "ml.g4dn.xlarge"
     assert (found["InvocationEndTime"] - found["InvocationStartTime"]).total_seconds() >= 1500
@@ -100,9 +100,9 @@ def test_a_stopped_job_is_stopped_and_has_no_recommendation(aws: Emulator, name:
     start(aws, name, package)
     status(aws, name, "IN_PROGRESS")
     aws.client("sagemaker").stop_inference_recommendations_job(JobName=name)
-    answer = status(aws, name, "STOPPED")
-    check_shape("DescribeInferenceRecommendationsJob", answer)
-    assert "InferenceRecommendations" not in answer
+    response = status(aws, name, "STOPPED")
+    check_shape("DescribeInferenceRecommendationsJob", response)
+    assert "InferenceRecommendations" not in response
     with pytest.raises(ClientError, match="is in status STOPPED"):
         aws.client("sagemaker").stop_inference_recommendations_job(JobName=name)
 
@@ -110,9 +110,9 @@ def test_a_stopped_job_is_stopped_and_has_no_recommendation(aws: Emulator, name:
 def test_a_job_without_its_archive_fails_and_names_it(aws: Emulator, name: str, bucket: str, package: str) -> None:
     aws.client("s3").delete_object(Bucket=bucket, Key="model.tar.gz")
     start(aws, name, package)
-    answer = status(aws, name, "FAILED")
-    check_shape("DescribeInferenceRecommendationsJob", answer)
-    assert "model.tar.gz" in answer["FailureReason"]
+    response = status(aws, name, "FAILED")
+    check_shape("DescribeInferenceRecommendationsJob", response)
+    assert "model.tar.gz" in response["FailureReason"]
 
 
 def test_a_job_needs_a_package_that_is_there_and_a_name_of_its_own(aws: Emulator, name: str, package: str) -> None:

@@ -50,8 +50,8 @@ class Rollout:
 
     def described(self) -> dict[str, Any]:
         """DescribeEndpoint."""
-        answer: dict[str, Any] = self.sagemaker.describe_endpoint(EndpointName=self.name)
-        return answer
+        description: dict[str, Any] = self.sagemaker.describe_endpoint(EndpointName=self.name)
+        return description
 
     def stage(self) -> tuple[str, int]:
         """The new fleet's status and its instances with traffic."""
@@ -71,8 +71,8 @@ class Rollout:
 
     def settled(self) -> dict[str, Any]:
         """DescribeEndpoint once nothing is in progress."""
-        answer: dict[str, Any] = wait_until(self.described, lambda seen: "PendingDeploymentSummary" not in seen)
-        return answer
+        description: dict[str, Any] = wait_until(self.described, lambda seen: "PendingDeploymentSummary" not in seen)
+        return description
 
 
 def put_alarm(emulator: Emulator, name: str, *, state: str = "OK") -> None:

@@ -210,8 +210,8 @@ def test_only_the_maximum_is_an_event_and_it_is_never_passed(aws: Emulator, name
     assert tracked.invoked(6000, minutes=2) == 4
     [event] = inbox.take()
     assert event["detail-type"] == SCALED_EVENT
-    told = {name: event["detail"][name] for name in ("oldDesiredCapacity", "newDesiredCapacity", "scaledToMax")}
-    assert told == {"oldDesiredCapacity": 2, "newDesiredCapacity": 4, "scaledToMax": True}
+    capacities = {name: event["detail"][name] for name in ("oldDesiredCapacity", "newDesiredCapacity", "scaledToMax")}
+    assert capacities == {"oldDesiredCapacity": 2, "newDesiredCapacity": 4, "scaledToMax": True}
     assert tracked.invoked(6000, minutes=4) == 4
     assert inbox.take() == []
 

@@ -24,8 +24,8 @@ def send(port: int, method: str, path: str, headers: dict[str, str], body: bytes
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode(errors="replace")
+        response = connection.getresponse()
+        return response.status, response.read().decode(errors="replace")
     finally:
         connection.close()
 

@@ -70,7 +70,7 @@ def ports(aws: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
                 until = time.monotonic() + START_SECONDS
                 while time.monotonic() < until:
                     try:
-                        answer_of(port, "GET", "/_tritonstack/health", OWN)
+                        response_of(port, "GET", "/_tritonstack/health", OWN)
                         break
                     except OSError:
                         time.sleep(0.05)
@@ -82,16 +82,16 @@ def ports(aws: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
         page.server_close()
 
 
-def answer_of(
+def response_of(
     port: int, method: str, path: str, headers: dict[str, str], body: bytes | None = None
 ) -> tuple[int, dict[str, str], str]:
     """Status, headers in lower case, text."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        text = answer.read().decode(errors="replace")
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, text
+        response = connection.getresponse()
+        text = response.read().decode(errors="replace")
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, text
     finally:
         connection.close()
 
@@ -106,7 +106,7 @@ def test_no_route_serves_a_page_s_request_even_with_the_keys(
 ) -> None:
     with_keys = {**OWN, "Authorization": SIGNED.format(KEYS.access_key_id, "s3")}
     for foreign in FOREIGN:
-        status, headers, text = answer_of(ports[server], method, path, {**with_keys, **foreign})
+        status, headers, text = response_of(ports[server], method, path, {**with_keys, **foreign})
         [name] = foreign
         assert (status, name in text, allowing_headers(headers)) == (403, True, []), (foreign, text)
 
@@ -115,38 +115,38 @@ def test_no_route_serves_a_page_s_request_even_with_the_keys(
 def test_programs_that_call_by_a_loopback_name_get_past_the_check(ports: dict[str, int], server: str) -> None:
     method, path = ROUTES[server][0]
     for host in AT_HOME:
-        status, headers, text = answer_of(ports[server], method, path, {**OWN, "Host": host.format(ports[server])})
+        status, headers, text = response_of(ports[server], method, path, {**OWN, "Host": host.format(ports[server])})
         assert (status, allowing_headers(headers)) == (200, []), (host, text)
 
 
 def test_a_link_may_lead_to_the_dashboard_but_no_frame_holds_it(ports: dict[str, int]) -> None:
     for wanted, kind in ((200, "document"), (403, "iframe"), (403, "empty")):
         headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": kind}
-        assert answer_of(ports["dashboard"], "GET", "/", headers)[0] == wanted
+        assert response_of(ports["dashboard"], "GET", "/", headers)[0] == wanted
 
 
 def test_a_bucket_is_reached_at_its_name_below_localhost(aws: Emulator, name: str) -> None:
     aws.client("s3").create_bucket(Bucket=name)
     signed = {"Authorization": SIGNED.format(KEYS.access_key_id, "s3")}
     for host in (f"{name}.localhost:{aws.port}", f"{name}.s3.localhost:{aws.port}"):
-        status, headers, text = answer_of(aws.port, "GET", "/", {**signed, "Host": host})
+        status, headers, text = response_of(aws.port, "GET", "/", {**signed, "Host": host})
         assert (status, allowing_headers(headers)) == (200, []), text
         assert f"<Name>{name}</Name>" in text
-        assert answer_of(aws.port, "GET", "/", {**signed, "Host": host, "Origin": "http://evil.example"})[0] == 403
+        assert response_of(aws.port, "GET", "/", {**signed, "Host": host, "Origin": "http://evil.example"})[0] == 403
 
 
 @pytest.mark.parametrize("server", ["gateway", "runtime"])
 @pytest.mark.parametrize("token", [{}, {"X-Tritonstack-Token": "another"}, {"X-Tritonstack-Token": ""}])
 def test_routes_of_our_own_want_the_token(ports: dict[str, int], server: str, token: dict[str, str]) -> None:
     for path in ("health", "status", "iam", "clock", "faults", "mark", "nothing"):
-        status, _, text = answer_of(ports[server], "GET", f"/_tritonstack/{path}", token)
+        status, _, text = response_of(ports[server], "GET", f"/_tritonstack/{path}", token)
         assert (status, "tritonstack local up" in text) == (403, True)
 
 
 @pytest.mark.parametrize("path", ["health", "ready", "config", "lambda-code/x", "cfn-response/short", "rds/iam-auth"])
 def test_ministack_s_own_routes_are_closed(aws: Emulator, path: str) -> None:
     for method in ("GET", "POST", "PUT"):
-        assert answer_of(aws.port, method, f"/_ministack/{path}", OWN)[0] == 404
+        assert response_of(aws.port, method, f"/_ministack/{path}", OWN)[0] == 404
 
 
 @pytest.mark.parametrize("iam", ["aws", "guarded"])
@@ -157,18 +157,18 @@ def test_an_access_key_that_was_not_given_out_is_refused_also_without_iam(
     for key in ("test", "000000000000", "123456789012", "AKIAIOSFODNN7EXAMPLE", ""):
         path = f"/?Action=CreateUser&Version=2010-05-08&UserName={name}"
         headers = {"Authorization": SIGNED.format(key, "iam")} if key else {}
-        assert answer_of(emulator.port, "POST", path, headers)[0] == 403, key
+        assert response_of(emulator.port, "POST", path, headers)[0] == 403, key
     names = [each["UserName"] for each in emulator.client("iam").list_users()["Users"]]
     assert name not in names
 
 
 def test_an_emulator_hands_its_keys_to_no_process_that_it_starts(aws: Emulator) -> None:
     code = "import os; from tritonstack_local.emulator.settings import EmulatorSettings as S; S.read(os.environ); "
-    told = subprocess.run(
+    ran = subprocess.run(
         [sys.executable, "-c", f"{code}print([name for name in os.environ if name.startswith('TRITONSTACK')])"],
         env={**os.environ, **KEYS.variables()}, cwd=REPOSITORY, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert told.stdout.strip() == "[]"
+    assert ran.stdout.strip() == "[]"
     assert KEYS.token not in aws.log.read_text()
 
 
@@ -180,7 +180,7 @@ def test_a_compressed_body_is_expanded_within_bounds(aws: Emulator) -> None:
     }  # fmt: skip
     process = psutil.Process(aws.process.pid)
     before = process.memory_info().rss
-    status, _, _ = answer_of(aws.port, "POST", "/", headers, packed)
+    status, _, _ = response_of(aws.port, "POST", "/", headers, packed)
     assert status >= 400
     peak = int(Path(f"/proc/{aws.process.pid}/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
     assert peak - before < 300 << 20, "of 400 MB in 2 MB"
@@ -211,5 +211,5 @@ def test_a_page_in_chromium_that_has_the_keys_can_change_and_read_nothing(
     seen = open_page(page, tmp_path, "--virtual-time-budget=5000", "--dump-dom")
     assert "<title>unread</title>" in seen
     assert name not in users()
-    assert answer_of(aws.port, "POST", path, {})[0] == 200, "a program's same request is carried out"
+    assert response_of(aws.port, "POST", path, {})[0] == 200, "a program's same request is carried out"
     assert name in users()

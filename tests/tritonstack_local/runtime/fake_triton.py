@@ -72,19 +72,19 @@ class FakeTriton:
             return _error(404, f"{target} is not loaded")
         return await self._invoke(target, request)
 
-    async def _load(self, container: FakeContainer, target: str, asked: dict[str, str]) -> HttpResponse:
+    async def _load(self, container: FakeContainer, target: str, body: dict[str, str]) -> HttpResponse:
         self.calls.append(("load", target))
         if target in self.held_loads:
             await self.held_loads[target].wait()
         if target in self.failing:
             return _error(self.failing[target], f"{target} fails")
-        if asked["model_name"] in container.loaded:
+        if body["model_name"] in container.loaded:
             return _error(409, "already loaded")
-        if not (Path(asked["url"]) / "model.txt").is_file():
-            return _error(400, f"nothing at {asked['url']}")
+        if not (Path(body["url"]) / "model.txt").is_file():
+            return _error(400, f"nothing at {body['url']}")
         if self.capacity is not None and len(container.loaded) >= self.capacity:
             return _error(507, "CUDA out of memory")
-        container.loaded[asked["model_name"]] = target
+        container.loaded[body["model_name"]] = target
         self.largest = max(self.largest, len(container.loaded))
         return HttpResponse(200, {}, b"")
 

@@ -330,8 +330,8 @@ class Stage:
         """InvokeEndpoint through boto3, in a thread; the response's Body is already read."""
 
         def invoke() -> dict[str, Any]:
-            answer = self.client.invoke_endpoint(**arguments)
-            return {**answer, "Body": answer["Body"].read()}
+            response = self.client.invoke_endpoint(**arguments)
+            return {**response, "Body": response["Body"].read()}
 
         return await asyncio.to_thread(invoke)
 

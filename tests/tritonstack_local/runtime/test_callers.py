@@ -39,7 +39,7 @@ def request(path: bytes = b"/", **headers: bytes) -> Request:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("query", "expected"),
     [
         (request(authorization=signed("AKIA")[b"authorization"]), b"AKIA"),
         (request(b"/?X-Amz-Algorithm=a&X-Amz-Credential=AKIA%2F20260101%2Fus-east-1%2Fsagemaker"), b"AKIA"),
@@ -48,8 +48,8 @@ def request(path: bytes = b"/", **headers: bytes) -> Request:
         (request(authorization=b"AWS4-HMAC-SHA256 Credential=cut"), b""),
     ],
 )
-def test_the_access_key_is_read_from_header_or_query(asked: Request, expected: bytes) -> None:
-    assert access_key_of(asked) == expected
+def test_the_access_key_is_read_from_header_or_query(query: Request, expected: bytes) -> None:
+    assert access_key_of(query) == expected
 
 
 @asynchronous
@@ -77,8 +77,8 @@ async def test_a_presigned_request_is_its_access_keys_and_an_unsigned_one_nobody
         presigned = at.client.generate_presigned_url("invoke_endpoint", Params={"EndpointName": "e", "Body": b"{}"})
         for url in (presigned, presigned.partition("?")[0]):
             sent = urllib.request.Request(url, data=b"{}")  # noqa: S310  (the runtime, on loopback)
-            with await asyncio.to_thread(urllib.request.urlopen, sent) as answer:
-                assert answer.status == 200
+            with await asyncio.to_thread(urllib.request.urlopen, sent) as document:
+                assert document.status == 200
         assert [access_key for access_key, _, _ in at.authority.asked] == ["testing", ""]
 
 
@@ -138,7 +138,7 @@ async def test_archives_are_downloaded_and_logs_written_as_the_execution_role(tm
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "access_key", "expected"),
+    ("document", "status", "access_key", "expected"),
     [
         ({"allowed": True, "enforced": True}, 200, "a", None),
         ({"allowed": True, "enforced": False}, 200, "", None),
@@ -149,10 +149,10 @@ async def test_archives_are_downloaded_and_logs_written_as_the_execution_role(tm
     ],
 )
 def test_a_decision_is_an_error_response_or_none(
-    answer: dict[str, Any], status: int, access_key: str, expected: Any, tmp_path: Path
+    document: dict[str, Any], status: int, access_key: str, expected: Any, tmp_path: Path
 ) -> None:
     unreachable = pytest.raises(UnreachableError) if expected is UnreachableError else nullcontext()
-    with responding(json.dumps(answer).encode(), status=status) as (port, seen), unreachable:
+    with responding(json.dumps(document).encode(), status=status) as (port, seen), unreachable:
         authority = Authority(settings(tmp_path, emulator_url=f"http://127.0.0.1:{port}"))
         refusal = authority.refusal(access_key=access_key, resource="r", context={})
         assert (refusal.code if refusal else None) == expected
@@ -170,8 +170,8 @@ def test_a_client_of_a_role_signs_with_a_session_of_it(tmp_path: Path) -> None:
         roles.forget()
         assert client is not roles.client(ROLE, "logs"), "of an emulator that was started anew"
         assert client._get_credentials().get_frozen_credentials()[:3] == ("ASIA1", "s", "t")
-        asked = "role=arn%3Aaws%3Aiam%3A%3A123456789012%3Arole%2Fexecution&service=sagemaker.amazonaws.com"
-        assert seen[:2] == [f"GET /_tritonstack/iam/credentials?{asked}&session=SageMaker HTTP/1.1"] * 2
+        query = "role=arn%3Aaws%3Aiam%3A%3A123456789012%3Arole%2Fexecution&service=sagemaker.amazonaws.com"
+        assert seen[:2] == [f"GET /_tritonstack/iam/credentials?{query}&session=SageMaker HTTP/1.1"] * 2
         assert len(seen) == 4
         off = replace(chosen, iam=False)
         administrator = Roles(Authority(off), off).client(ROLE, "logs")._get_credentials()

@@ -47,7 +47,7 @@ def reader(url: str = "http://127.0.0.1:1") -> EmulatorReader:
 
 def described(stub: Stubber, *, tags: dict[str, str] | None = None, **changes: Any) -> None:
     """One round of list, describe and tags."""
-    answer = {
+    response = {
         "EndpointName": "e",
         "EndpointArn": ARN,
         "EndpointConfigName": "c1",
@@ -57,11 +57,11 @@ def described(stub: Stubber, *, tags: dict[str, str] | None = None, **changes: A
         "ProductionVariants": [{"VariantName": "v", "CurrentInstanceCount": 3}],
     } | changes
     summary = {
-        name: answer[name]
+        name: response[name]
         for name in ("EndpointName", "EndpointArn", "CreationTime", "LastModifiedTime", "EndpointStatus")
     }
     stub.add_response("list_endpoints", {"Endpoints": [summary]})
-    stub.add_response("describe_endpoint", answer)
+    stub.add_response("describe_endpoint", response)
     stub.add_response("list_tags", {"Tags": [{"Key": key, "Value": value} for key, value in (tags or {}).items()]})
 
 
@@ -150,8 +150,8 @@ def test_a_config_is_read_with_its_variants_models_and_timeouts() -> None:
         other = {**variant, "VariantName": "other", "ModelName": "m2"}
         stub.add_response("describe_endpoint_config", {**named, "ProductionVariants": [variant, other]})
         for name in ("m", "m2"):
-            answer = MODEL | {"ModelName": name, "CreationTime": WHEN, "ModelArn": ARN}
-            stub.add_response("describe_model", answer, {"ModelName": name})
+            response = MODEL | {"ModelName": name, "CreationTime": WHEN, "ModelArn": ARN}
+            stub.add_response("describe_model", response, {"ModelName": name})
         found, second = one.config("c1")
     assert (second.name, second.variant, second.model.name) == ("c1", "other", "m2")
     assert (found.variant, found.instance_count, found.download_seconds, found.startup_seconds) == ("v", 2, 600, 120)
@@ -175,7 +175,7 @@ def test_model_data_that_cannot_be_served_is_refused(container: dict[str, Any], 
 
 
 @pytest.mark.parametrize(
-    ("status", "answer", "expected"),
+    ("status", "response", "expected"),
     [
         (200, b'{"deployment": "ended"}', Reported.ENDED),
         (200, b'{"deployment": "in_progress"}', Reported.IN_PROGRESS),
@@ -185,12 +185,12 @@ def test_model_data_that_cannot_be_served_is_refused(container: dict[str, Any], 
     ],
 )
 def test_a_report_returns_the_deployment_as_it_is_now_or_is_tried_again_by_its_caller(
-    status: int, answer: bytes, expected: Reported | None
+    status: int, response: bytes, expected: Reported | None
 ) -> None:
     refused = pytest.raises(UnreachableError) if expected is None else nullcontext()
-    with responding(answer, status=status) as (port, seen), refused:
-        asked = reader(f"http://127.0.0.1:{port}").report(endpoint="e", config="c", outcome="shifted", instances=2)
-        assert asked is expected
+    with responding(response, status=status) as (port, seen), refused:
+        reported = reader(f"http://127.0.0.1:{port}").report(endpoint="e", config="c", outcome="shifted", instances=2)
+        assert reported is expected
     assert seen == ["POST /_tritonstack/endpoints/e/report HTTP/1.1"]
 
 

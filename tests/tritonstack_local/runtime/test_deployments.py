@@ -291,7 +291,7 @@ async def test_a_container_is_started_again_whatever_the_first_attempt_fails_wit
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(fleet, "_await_ping", fails_with(KeyError("unlisted")))
             await at.triton.containers[0].die()
-            await until(lambda: any("KeyError('unlisted')" in said for _, said in fleet.last_errors))
+            await until(lambda: any("KeyError('unlisted')" in message for _, message in fleet.last_errors))
         await until(lambda: fleet.state is FleetState.READY)
         assert await at.model_of("a.tar.gz") == "a.tar.gz"
 
@@ -349,8 +349,8 @@ async def test_a_container_whose_ping_turns_400_is_unhealthy_and_not_started_aga
         at.triton.ping_status = 200
         await until(lambda: at.fleet().condition == "ready")
         assert [container.exited.done() for container in at.triton.containers] == [False]
-    said = [record.getMessage().partition(": the container is ")[2] for record in caplog.records]
-    assert [one for one in said if one] == [
+    message = [record.getMessage().partition(": the container is ")[2] for record in caplog.records]
+    assert [one for one in message if one] == [
         "unhealthy: /ping returns 400; it is not started again",
         "healthy again",
     ]

@@ -26,11 +26,11 @@ async def refusal(at: Any, **arguments: Any) -> tuple[str, Any]:
 @asynchronous
 async def test_a_response_has_its_content_type_variant_and_custom_attributes(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
-        answer = await at.boto3(**CALL, Accept="application/json", CustomAttributes="trace=1")
-        assert answer["ContentType"] == "application/json"
-        assert answer["InvokedProductionVariant"] == "g4dn-xlarge"
-        assert answer["CustomAttributes"] == "from=container"
-        assert json.loads(answer["Body"]) == {"model": "a.tar.gz", "body": "x"}
+        response = await at.boto3(**CALL, Accept="application/json", CustomAttributes="trace=1")
+        assert response["ContentType"] == "application/json"
+        assert response["InvokedProductionVariant"] == "g4dn-xlarge"
+        assert response["CustomAttributes"] == "from=container"
+        assert json.loads(response["Body"]) == {"model": "a.tar.gz", "body": "x"}
         sent = at.triton.headers[-1]
         assert sent[b"x-amzn-sagemaker-custom-attributes"] == b"trace=1"
         assert sent[b"accept"] == b"application/json"
@@ -52,8 +52,8 @@ async def test_a_target_model_on_a_single_model_endpoint_is_a_validation_error(t
         name, error = await refusal(at)
         assert name == "ValidationError"
         assert "is not a multi-model endpoint and does not support target model header" in str(error)
-        answer = await at.boto3(EndpointName="e", Body=b"y", ContentType="application/json")
-        assert json.loads(answer["Body"]) == {"model": "invocations", "body": "y"}
+        response = await at.boto3(EndpointName="e", Body=b"y", ContentType="application/json")
+        assert json.loads(response["Body"]) == {"model": "invocations", "body": "y"}
 
 
 OUTSIDE = ("../a.tar.gz", "/a.tar.gz", "b/../a", "b//a", "./a", "a\\b", "a/", "..", "b/./a")
@@ -151,8 +151,8 @@ async def test_a_payload_over_the_limit_is_refused_and_counted_and_the_client_go
         }
         assert (sums["Invocations"], sums["Invocation4XXErrors"], sums["InvocationModelErrors"]) == (1, 1, 0)
         assert at.fleet().last_errors[-1][1].startswith("413")
-        answer = await at.boto3(**CALL | {"Body": b"y" * 1000})
-        assert json.loads(answer["Body"])["body"] == "y" * 1000
+        response = await at.boto3(**CALL | {"Body": b"y" * 1000})
+        assert json.loads(response["Body"])["body"] == "y" * 1000
 
 
 @asynchronous

@@ -107,8 +107,8 @@ def test_latencies_are_microseconds_near_what_was_measured_and_counts_are_by_ins
 def test_concurrency_is_in_the_ten_seconds_of_its_requests_as_the_alarm_of_its_policy_is() -> None:
     clock = Clock()
     metrics, begun, periods = recorded(clock=clock), clock.now, []
-    for asked, taken in ((0, 0), (10, 15), (38, 41)):  # seconds; when the last is taken, its minute is over
-        clock.now = begun + asked
+    for sent_at, taken in ((0, 0), (10, 15), (38, 41)):  # seconds; when the last is taken, its minute is over
+        clock.now = begun + sent_at
         call(metrics)
         clock.now = begun + taken
         found = by_name(metrics, ENDPOINT)

@@ -56,7 +56,7 @@ def models(**contents: bytes) -> FakeObjects:
     return objects
 
 
-async def answer(at: Stage, target: str | None, *, variant: str | None = None) -> list[float]:
+async def invoke(at: Stage, target: str | None, *, variant: str | None = None) -> list[float]:
     """What a model makes of [1, 2]."""
     [output] = json.loads((await at.call(target, body=REQUEST, variant=variant)).body)["outputs"]
     return list(output["data"])
@@ -67,9 +67,9 @@ async def test_each_variant_responds_from_its_own_archive(tmp_path: Path) -> Non
     bucket = models(one=adding(1), two=adding(2))
     variants = [config(multi_model=False, variant=name, key=f"{name}.tar.gz") for name in ("one", "two")]
     async with stage(tmp_path, *variants, objects=bucket, real=True, weights=(3.0, 1.0)) as at:
-        found = [await answer(at, None) for _ in range(8)]
+        found = [await invoke(at, None) for _ in range(8)]
         assert sorted(found) == [[2, 3]] * 6 + [[3, 4]] * 2
-        assert await answer(at, None, variant="two") == [3, 4]
+        assert await invoke(at, None, variant="two") == [3, 4]
 
 
 @asynchronous
@@ -78,12 +78,12 @@ async def test_a_loaded_model_responds_all_the_while_another_one_loads(tmp_path:
     slow, slower = (f"while not os.path.exists({str(each)!r}): time.sleep(0.01)" for each in goes)
     bucket = models(one=adding(1), slow=adding(2, initialize=slow), slower=adding(3, initialize=slower))
     async with stage(tmp_path, config(), objects=bucket, real=True, invoke_seconds=60.0) as at:
-        await answer(at, "one.tar.gz")
+        await invoke(at, "one.tar.gz")
         for target, go, expected in (("slow.tar.gz", goes[0], [3, 4]), ("slower.tar.gz", goes[1], [4, 5])):
-            loading = asyncio.create_task(answer(at, target))
+            loading = asyncio.create_task(invoke(at, target))
             await until(lambda: bool(at.fleet().models._in_load_call))
             for _ in range(20):  # 160 calls, eight at a time
-                assert await asyncio.gather(*(answer(at, "one.tar.gz") for _ in range(8))) == [[2, 3]] * 8
+                assert await asyncio.gather(*(invoke(at, "one.tar.gz") for _ in range(8))) == [[2, 3]] * 8
             assert not loading.done()
             go.touch()
             assert await loading == expected

@@ -163,11 +163,11 @@ async def test_a_runtime_that_starts_again_amid_the_steps_starts_both_fleets_and
 
 async def fetched(port: int, path: str) -> Any:
     """A JSON response of the runtime."""
-    asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=OWN)
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=OWN)
 
     def fetch() -> Any:
-        with urllib.request.urlopen(asked, timeout=5) as answer:  # noqa: S310  (on loopback)
-            return json.load(answer)
+        with urllib.request.urlopen(request, timeout=5) as response:  # noqa: S310  (on loopback)
+            return json.load(response)
 
     return await asyncio.to_thread(fetch)
 

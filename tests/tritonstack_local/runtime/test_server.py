@@ -38,7 +38,7 @@ async def client(limit: int = 1000, *, handle: Handle = echo, **options: Any) ->
         await server.stop(seconds=1)
 
 
-async def answer(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+async def read_response(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     """The head and the body of the next response."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = next(int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"content-length:"))
@@ -51,7 +51,7 @@ async def test_requests_on_one_connection_get_responses_in_order() -> None:
         for number in range(3):
             writer.write(b"POST /%d HTTP/1.1\r\nContent-Length: 2\r\nX-Header: v\r\n\r\nhi" % number)
         for number in range(3):
-            head, body = await answer(reader)
+            head, body = await read_response(reader)
             assert head.startswith(b"HTTP/1.1 200 OK\r\n")
             assert b"x-header: v\r\n" in head
             assert b"x-amzn-requestid: " in head
@@ -64,7 +64,7 @@ async def test_expect_continue_gets_its_response_before_the_body_is_sent() -> No
         writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(b"abc")
-        assert (await answer(reader))[1] == b"POST /a abc"
+        assert (await read_response(reader))[1] == b"POST /a abc"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_expect_continue_gets_its_response_before_the_body_is_sent() -> No
 async def test_a_body_over_the_limit_is_refused_before_it_comes(head_and_body: bytes) -> None:
     async with client(limit=10) as (reader, writer):
         writer.write(b"POST /a HTTP/1.1\r\n" + head_and_body)
-        head, body = await answer(reader)
+        head, body = await read_response(reader)
         assert head.startswith(b"HTTP/1.1 413 ")
         assert b"connection: close" in head
         assert b"exceeded 10 bytes" in body
@@ -94,7 +94,7 @@ async def test_a_client_that_goes_on_sending_a_large_body_reads_the_refusal_and_
         for _ in range(32):
             writer.write(bytes(1 << 20))
             await writer.drain()
-        assert (await answer(reader))[0].startswith(b"HTTP/1.1 413 ")
+        assert (await read_response(reader))[0].startswith(b"HTTP/1.1 413 ")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ async def test_a_client_that_goes_on_sending_a_large_body_reads_the_refusal_and_
 async def test_a_request_that_does_not_arrive_in_time_ends_its_connection(sent: bytes) -> None:
     async with client(receive_seconds=0.05) as (reader, writer):
         writer.write(b"GET /before HTTP/1.1\r\n\r\n")
-        await answer(reader)
+        await read_response(reader)
         await asyncio.sleep(0.1)  # an idle connection stays
         writer.write(sent)
         with contextlib.suppress(ConnectionResetError):
@@ -126,8 +126,8 @@ async def test_a_request_that_does_not_arrive_in_time_ends_its_connection(sent: 
 async def test_invalid_http_gets_400_after_the_responses_to_earlier_requests(sent: bytes) -> None:
     async with client() as (reader, writer):
         writer.write(b"GET /before HTTP/1.1\r\n\r\n" + sent)
-        assert (await answer(reader))[1] == b"GET /before "
-        head, body = await answer(reader)
+        assert (await read_response(reader))[1] == b"GET /before "
+        head, body = await read_response(reader)
         assert head.startswith(b"HTTP/1.1 400 ")
         assert b"connection: close" in head
         assert b"The request is no valid HTTP/1.1" in body
@@ -165,7 +165,7 @@ async def test_a_request_behind_one_that_is_processed_at_once_waits_for_its_resp
         writer.write(b"POST /long HTTP/1.1\r\nContent-Length: 0\r\n\r\n" * 2)
         await until(lambda: bool(at_once.taken))
         at_once.taken[0][1](HttpResponse(200, {}, b"short"))
-        assert [(await answer(reader))[1] for _ in range(3)] == [b"short", b"POST /long ", b"POST /long "]
+        assert [(await read_response(reader))[1] for _ in range(3)] == [b"short", b"POST /long ", b"POST /long "]
         assert len(at_once.taken) == 1
 
 
@@ -180,7 +180,7 @@ async def test_stopping_waits_for_a_request_taken_at_once() -> None:
     await asyncio.sleep(0)
     at_once.taken[0][1](HttpResponse(200, {}, b"last"))
     await stopping
-    assert (await answer(reader))[1] == b"last"
+    assert (await read_response(reader))[1] == b"last"
     writer.close()
 
 
@@ -213,15 +213,15 @@ async def test_a_server_words_its_refusals_in_its_own_manner() -> None:
         "error_answer": lambda error: HttpResponse(error.status, {}, error.code.encode()),
         "id_header": b"x-id",
     }
-    said: list[str] = []
-    async with client(10, handle=fails, log=said.append, **manner) as (reader, writer):
+    messages: list[str] = []
+    async with client(10, handle=fails, log=messages.append, **manner) as (reader, writer):
         writer.write(b"GET / HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n")
-        head, body = await answer(reader)
+        head, body = await read_response(reader)
         assert body == b"InternalFailure"
         assert b"\r\nx-id: " in head
         assert b"amzn" not in head
-        assert "inside the teapot" in said[0]
-        assert (await answer(reader))[1] == b"413"
+        assert "inside the teapot" in messages[0]
+        assert (await read_response(reader))[1] == b"413"
 
 
 ENDLESS = {
@@ -240,7 +240,7 @@ async def test_a_head_or_trailer_without_end_is_refused(part: str) -> None:
         for piece in ENDLESS[part]:
             writer.write(piece)
             await writer.drain()
-        head, _ = await answer(reader)
+        head, _ = await read_response(reader)
         assert head.split(b"\r\n")[0] in (b"HTTP/1.1 431 Request Header Fields Too Large", b"HTTP/1.1 400 Bad Request")
 
 
@@ -249,7 +249,7 @@ async def test_a_trailer_overrides_no_header() -> None:
     async with client() as (reader, writer):
         writer.write(b"POST /a HTTP/1.1\r\nX-Header: head\r\nTransfer-Encoding: chunked\r\n\r\n")
         writer.write(b"2\r\nhi\r\n0\r\nX-Header: trailer\r\nHost: evil.example\r\n\r\n")
-        head, body = await answer(reader)
+        head, body = await read_response(reader)
         assert b"x-header: head\r\n" in head
         assert body == b"POST /a hi"
 
@@ -258,7 +258,7 @@ async def test_a_trailer_overrides_no_header() -> None:
 async def test_two_hosts_are_refused() -> None:
     async with client() as (reader, writer):
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
-        assert (await answer(reader))[0].startswith(b"HTTP/1.1 400 ")
+        assert (await read_response(reader))[0].startswith(b"HTTP/1.1 400 ")
 
 
 @asynchronous
@@ -286,7 +286,7 @@ async def test_pipelined_requests_are_held_up_to_a_bound_and_all_get_responses_i
     assert len(connection._waiting) < 2 * PIPELINED_REQUESTS
     go_on.set()
     for number in range(count):
-        assert (await answer(reader))[1].startswith(b"POST /%d " % number)
+        assert (await read_response(reader))[1].startswith(b"POST /%d " % number)
     await sending
     writer.close()
     await server.stop(seconds=1)

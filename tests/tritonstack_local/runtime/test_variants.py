@@ -38,10 +38,10 @@ async def serving(folder: Path, *weights: float) -> AsyncIterator[Stage]:
         yield at
 
 
-async def answered(at: Stage, count: int, *, variant: str | None = None) -> Counter[str]:
+async def served(at: Stage, count: int, *, variant: str | None = None) -> Counter[str]:
     """Variant → how many of the given number of requests it served."""
-    answers = [await at.call(None, variant=variant) for _ in range(count)]
-    return Counter(answer.headers[INVOKED].decode() for answer in answers)
+    responses = [await at.call(None, variant=variant) for _ in range(count)]
+    return Counter(response.headers[INVOKED].decode() for response in responses)
 
 
 def serves(at: Stage) -> Variants:
@@ -72,7 +72,7 @@ async def test_requests_are_shared_by_weight_and_counted_by_variant(tmp_path: Pa
             fleet.folder / "single" / "model" for fleet in endpoint(at).fleets
         }
         assert sorted(at.objects.downloads) == [f"{A}.tar.gz", f"{B}.tar.gz"]
-        assert await answered(at, 40) == {A: 30, B: 10}
+        assert await served(at, 40) == {A: 30, B: 10}
         await at.runtime.publisher.flush()
         found = {
             (each["Value"], datum["MetricName"]): datum
@@ -92,12 +92,12 @@ async def test_requests_are_shared_by_weight_and_counted_by_variant(tmp_path: Pa
 @asynchronous
 async def test_new_weights_take_effect_while_the_fleets_go_on(tmp_path: Path) -> None:
     async with serving(tmp_path, 1.0, 1.0) as at:
-        assert await answered(at, 10) == {A: 5, B: 5}
+        assert await served(at, 10) == {A: 5, B: 5}
         at.reader.described["e"] = replace(
             at.reader.described["e"], weights={("config-1", A): 0.0, ("config-1", B): 2.0}
         )
         await until(lambda: endpoint(at).share(serves(at).fleets[0]) == 0.0)
-        assert await answered(at, 10) == {B: 10}
+        assert await served(at, 10) == {B: 10}
         [found] = (await fetched(at.port, "/_tritonstack/status"))["endpoints"]
         assert [(one["variant"], one["share"], one["requests"]) for one in found["fleets"]] == [(A, 0, 5), (B, 1, 15)]
         assert len(at.triton.containers) == 2
@@ -106,14 +106,14 @@ async def test_new_weights_take_effect_while_the_fleets_go_on(tmp_path: Path) ->
 @asynchronous
 async def test_a_target_variant_overrides_the_weights_and_costs_the_others_none_of_their_part(tmp_path: Path) -> None:
     async with serving(tmp_path, 1.0, 0.0) as at:
-        assert await answered(at, 3, variant=B) == {B: 3}
-        assert await answered(at, 3, variant=A) == {A: 3}
-        assert await answered(at, 3) == {A: 3}
+        assert await served(at, 3, variant=B) == {B: 3}
+        assert await served(at, 3, variant=A) == {A: 3}
+        assert await served(at, 3) == {A: 3}
         with pytest.raises(InvokeError, match="Variant b was not found for endpoint e") as caught:
             await at.call(None, variant="b")
         assert (caught.value.code, caught.value.status) == ("ValidationError", 400)
-        answer = await at.boto3(EndpointName="e", Body=b"x", TargetVariant=B)
-        assert answer["InvokedProductionVariant"] == B
+        response = await at.boto3(EndpointName="e", Body=b"x", TargetVariant=B)
+        assert response["InvokedProductionVariant"] == B
         with pytest.raises(at.client.exceptions.ClientError, match="ValidationError"):
             await at.boto3(EndpointName="e", Body=b"x", TargetVariant="c")
 
@@ -138,12 +138,12 @@ async def test_the_other_variant_responds_while_one_starts_again(tmp_path: Path)
         assert isinstance(a.container, FakeContainer)
         await a.container.die()
         await until(lambda: a.restarts == 1)
-        assert (await answered(at, 2, variant=B), b.restarts) == ({B: 2}, 0)
+        assert (await served(at, 2, variant=B), b.restarts) == ({B: 2}, 0)
         with pytest.raises(InvokeError, match="is being started again"):
             await at.call(None, variant=A)
         at.triton.ping_status = 200
         await until(a.ready.is_set)
-        assert await answered(at, 2) == {A: 1, B: 1}
+        assert await served(at, 2) == {A: 1, B: 1}
 
 
 @pytest.mark.parametrize("ends_in", ["config-2", "config-1"])
@@ -155,16 +155,16 @@ async def test_a_canary_gives_each_config_its_part_and_each_variant_its_weight_o
         at.reader.in_steps.add("config-2")
         at.reader.deploy("e", *variants("config-2"), weights=(1.0, 1.0))
         await until(lambda: ("e", "config-2", "in_service", "") in at.reader.reports)
-        assert await answered(at, 8) == {A: 6, B: 2}
+        assert await served(at, 8) == {A: 6, B: 2}
         at.reader.shift("e", 1, of=2)
         await until(lambda: at.reader.shifts == [("config-2", 1)])
         before = {fleet: fleet.metrics.requests for fleet in endpoint(at).fleets}
-        await answered(at, 16)
+        await served(at, 16)
         assert [fleet.metrics.requests - count for fleet, count in before.items()] == [6, 2, 4, 4]
-        assert await answered(at, 4, variant=B) == {B: 4}
+        assert await served(at, 4, variant=B) == {B: 4}
         assert [endpoint(at).share(fleet) for fleet in before] == [0.375, 0.125, 0.25, 0.25]
         at.reader.end("e", ends_in)
         await at.in_service(ends_in)
         await until(lambda: len(endpoint(at).fleets) == 2)
         assert sum(container.exited.done() for container in at.triton.containers) == 2
-        assert await answered(at, 4) == ({A: 2, B: 2} if ends_in == "config-2" else {A: 3, B: 1})
+        assert await served(at, 4) == ({A: 2, B: 2} if ends_in == "config-2" else {A: 3, B: 1})

@@ -65,7 +65,7 @@ def test_every_unknown_option_is_named_and_nothing_is_written(tmp_path: Path, on
 
 
 @pytest.mark.parametrize(
-    ("shapes", "said"),
+    ("shapes", "message"),
     [
         (["--minShapes=z:1x3"], "Cannot find input tensor with name 'z'"),
         (["--shapes=x:1x4"], "x:1x4 does not suit the graph's x:-1x3"),
@@ -73,11 +73,13 @@ def test_every_unknown_option_is_named_and_nothing_is_written(tmp_path: Path, on
         (["--minShapes=x:2x3", "--optShapes=x:1x3", "--maxShapes=x:4x3"], "do not rise"),
     ],
 )
-def test_shapes_that_do_not_suit_the_graph_are_refused(tmp_path: Path, onnx: str, shapes: list[str], said: str) -> None:
+def test_shapes_that_do_not_suit_the_graph_are_refused(
+    tmp_path: Path, onnx: str, shapes: list[str], message: str
+) -> None:
     plan = tmp_path / "model.plan"
     status, log = run(programs(tmp_path).trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *shapes)
     assert status == 1
-    assert said in log
+    assert message in log
     assert not plan.exists()
 
 
@@ -135,8 +137,8 @@ def test_whole_numbers_have_64_bits_since_tensorrt_10(
 
 def test_nvidia_smi_names_the_gpu_and_refuses_other_fields(tmp_path: Path) -> None:
     program = programs(tmp_path).nvidia_smi
-    asked = "--query-gpu=name,compute_cap,driver_version"
-    assert run(program, asked, "--format=csv,noheader") == (
+    query = "--query-gpu=name,compute_cap,driver_version"
+    assert run(program, query, "--format=csv,noheader") == (
         0,
         "NVIDIA A10G (nvidia-smi-stand-in), 8.6, 0.0.stand-in\n",
     )
@@ -159,9 +161,9 @@ def test_shapes_are_read_back_whatever_the_inputs_are_called(shapes: dict[str, l
 STEPS = ["--shapes=x:1x3", "--skipInference"]
 
 
-@cases("tensorrt, options, is_quantised, cache, said")
+@cases("tensorrt, options, is_quantised, cache, message")
 def test_int8_is_built_and_refused_as_by_trtexec_of_the_version(  # noqa: PLR0917
-    tmp_path: Path, tensorrt: str, options: list[str], is_quantised: bool, cache: str | None, said: str
+    tmp_path: Path, tensorrt: str, options: list[str], is_quantised: bool, cache: str | None, message: str
 ) -> None:
     (tmp_path / "model.onnx").write_bytes(quantised_graph() if is_quantised else doubling_graph())
     if cache is not None:
@@ -170,8 +172,8 @@ def test_int8_is_built_and_refused_as_by_trtexec_of_the_version(  # noqa: PLR091
     status, log = run(
         programs(tmp_path, tensorrt=tensorrt).trtexec, f"--onnx={tmp_path / 'model.onnx'}", *options, *STEPS
     )
-    assert status == bool(said), log
-    assert said in log
+    assert status == bool(message), log
+    assert message in log
     assert "made up" not in log
 
 

@@ -22,18 +22,18 @@ def main() -> int:
     parser.add_argument("--report", type=Path, required=True)
     parser.add_argument("--sample", type=Path, required=True)
     arguments = parser.parse_args()
-    told = arguments.options
-    random = np.random.default_rng(told["seed"])
+    options = arguments.options
+    random = np.random.default_rng(options["seed"])
     weights = random.standard_normal((4, 3)).astype(np.float32)
     bias = random.standard_normal(3).astype(np.float32)
 
     path = arguments.target / "tiny-engine/1/model.onnx"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(graph(weights, bias, told["graph"]).SerializeToString(deterministic=True))
+    path.write_bytes(graph(weights, bias, options["graph"]).SerializeToString(deterministic=True))
 
     with np.load(arguments.sample) as sample:
-        answer = np.maximum(sample["x"] @ weights + bias, 0)
-    tensor = {"name": "y", "datatype": "FP32", "shape": list(answer.shape), "data": answer.tolist()}
+        expected = np.maximum(sample["x"] @ weights + bias, 0)
+    tensor = {"name": "y", "datatype": "FP32", "shape": list(expected.shape), "data": expected.tolist()}
     (arguments.target / "sample").mkdir(exist_ok=True)
     (arguments.target / "sample/answer.json").write_text(json.dumps({"outputs": [tensor]}))
     tools = {"numpy": np.__version__, "onnx": onnx.__version__}
@@ -41,8 +41,8 @@ def main() -> int:
     return 0
 
 
-def graph(weights: np.ndarray, bias: np.ndarray, told: dict) -> onnx.ModelProto:
-    (given,), (made,) = told["inputs"], told["outputs"]
+def graph(weights: np.ndarray, bias: np.ndarray, options: dict) -> onnx.ModelProto:
+    (given,), (made,) = options["inputs"], options["outputs"]
     nodes = [
         helper.make_node("Gemm", [given["name"], "weights", "bias"], ["sums"]),
         helper.make_node("Relu", ["sums"], [made["name"]]),
@@ -55,7 +55,7 @@ def graph(weights: np.ndarray, bias: np.ndarray, told: dict) -> onnx.ModelProto:
             [helper.make_tensor_value_info(made["name"], TensorProto.FLOAT, made["shape"])],
             [numpy_helper.from_array(weights, "weights"), numpy_helper.from_array(bias, "bias")],
         ),
-        opset_imports=[helper.make_opsetid("", told["opset"])],
+        opset_imports=[helper.make_opsetid("", options["opset"])],
         ir_version=8,
     )
     onnx.checker.check_model(model)

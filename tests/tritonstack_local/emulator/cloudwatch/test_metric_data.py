@@ -19,8 +19,8 @@ Line = list[tuple[int, float]]
 def read_data(watching: Watching, *queries: dict[str, Any], minutes: int = 3, **more: Any) -> list[dict[str, Any]]:
     """MetricDataResults of the last minutes."""
     span = {"StartTime": watching.shifted_start - minutes * PERIOD, "EndTime": watching.shifted_start}
-    answer = watching.cloudwatch.get_metric_data(**{"MetricDataQueries": list(queries), **span, **more})
-    results: list[dict[str, Any]] = answer["MetricDataResults"]
+    response = watching.cloudwatch.get_metric_data(**{"MetricDataQueries": list(queries), **span, **more})
+    results: list[dict[str, Any]] = response["MetricDataResults"]
     return results
 
 

@@ -95,10 +95,10 @@ class Watching:
 
     def alarm(self, name: str = "") -> dict[str, Any]:
         """The alarm as described."""
-        answer = self.cloudwatch.describe_alarms(
+        response = self.cloudwatch.describe_alarms(
             AlarmNames=[name or self.name], AlarmTypes=["MetricAlarm", "CompositeAlarm"]
         )
-        [found] = answer["MetricAlarms"] + answer["CompositeAlarms"]
+        [found] = response["MetricAlarms"] + response["CompositeAlarms"]
         return dict(found)
 
     def state(self, name: str = "") -> str:
