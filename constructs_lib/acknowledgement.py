@@ -24,7 +24,7 @@ def acknowledge(construct: IConstruct, *, finding: str, reason: str) -> None:
 
 
 def acknowledge_wildcard(construct: IConstruct, *, resource: str, reason: str) -> None:
-    """Accept one resource pattern in one policy: the ARN as it stands in the statement, parameters included."""
+    """Accept one resource pattern in one policy: the statement's ARN, parameters included."""
     acknowledge(construct, finding=f"AwsSolutions-IAM5[Resource::{_as_nag_writes(construct, resource)}]", reason=reason)
 
 

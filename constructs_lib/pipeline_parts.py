@@ -269,7 +269,7 @@ def _policies(stack: cdk.Stack) -> Iterator[iam.CfnPolicy]:
 
 
 def _statements(stack: cdk.Stack, policy: iam.CfnPolicy) -> list[Statement]:
-    """The statements as they stand in the template, what was narrowed included."""
+    """The statements of the template, narrowed ones included."""
     found: list[Statement] = stack.resolve(policy.policy_document)["Statement"]
     return found
 

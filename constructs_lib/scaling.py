@@ -109,7 +109,7 @@ VARIABLES_BYTES = 4096
 
 
 def _wanted(variants: Sequence[ScaledVariant], routing: Mapping[str, Any]) -> str:
-    """The scaling that the function keeps, as JSON: the first variant's, and that of others in ``beside``."""
+    """The scaling that the function keeps, as JSON: the first variant's, with other variants' in ``beside``."""
     first, *beside = (
         {
             "variant": each.variant_name,
@@ -137,8 +137,8 @@ class ScalingSteps(Construct):
     What each of the three does at which event, and why: ``lambda/scaling/handler.py``. The scalable target has no
     ``RoleARN``: SageMaker's variants are scaled with the service-linked role
     ``…:role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/``
-    ``AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint``, which the first registration makes, and to name it
-    would take PassRole (Application Auto Scaling user guide, "Amazon SageMaker AI").
+    ``AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint``, which the first registration creates; naming it
+    would need PassRole (Application Auto Scaling user guide, "Amazon SageMaker AI").
 
     Attributes:
         before: the custom resource that the endpoint's config depends on.

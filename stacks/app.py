@@ -22,7 +22,7 @@ from pathlib import Path
 
 # Set before aws_cdk starts Node: its long warning about Node 20 on stderr would hide what a user has to fix.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
-gc.disable()  # a process of a second, whose objects all live to its end: collecting them is a tenth of its time
+gc.disable()  # the process runs for a second and keeps all its objects: collecting them would take a tenth of it
 # Node loads the CDK and cdk-nag, which this process would only wait for, while Python makes the settings' models.
 loading = ThreadPoolExecutor(max_workers=1)
 cdk_loaded = loading.submit(importlib.import_module, "aws_cdk")

@@ -119,7 +119,7 @@ class PipelineStack(cdk.Stack):
             settings.source.branch,
             connection_arn=settings.source.connection,
             action_name="source",
-            code_build_clone_output=True,  # release records tell the commit that a model comes from
+            code_build_clone_output=True,  # release records hold the commit that a model comes from
             trigger_on_push=True,
         )
         self.pipeline = self._pipeline(file, cli_version, assets=self._asset_builds(stages))

@@ -1,4 +1,4 @@
-"""CSV files that people give: columns of measurements, where a problem stands, what is wrong with a file."""
+"""CSV files of users: columns of measurements, and errors with file, line and column."""
 
 from __future__ import annotations
 

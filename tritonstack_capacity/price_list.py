@@ -1,4 +1,4 @@
-"""Prices of SageMaker hosting from the AWS Price List: asked for, read strictly, kept in a project's prices.json."""
+"""Prices of SageMaker hosting from the AWS Price List: requested, read strictly, kept in a project's prices.json."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tritonstack.catalogue.price_file import (
 )
 from tritonstack.errors import WorkFailedError
 
-# The Price List Query API answers with a list of texts, each the JSON document of one product (Billing user guide,
+# The Price List Query API returns a list of strings, each the JSON document of one product (Billing user guide,
 # "Using the AWS Price List Query API"). Its attributes and terms are data without a published schema; those that are
 # read here are what public copies of the list show.
 COMPONENT = "Hosting"
@@ -202,14 +202,14 @@ class Update:
 
     prices: PriceFile
     delisted: tuple[str, ...]  # types that the file has and the list no longer has: "us-east-1 ml.g4dn.xlarge"
-    refused: tuple[str, ...]  # prices that are not clear, each with region, type where it is known, and reason
+    refused: tuple[str, ...]  # prices that are not clear, each with region, type if there is one, and reason
 
 
 def updated(old: PriceFile | None, answers: Mapping[str, Sequence[str]], *, types: Sequence[str]) -> Update:
-    """The file after the Price List was asked.
+    """The file with the Price List's prices.
 
-    Regions that were not asked stay as they are. So does a type that the list has no longer, or not clearly: with the
-    date of the list that it is from, and marked where it is gone.
+    Regions that were not requested stay unchanged. So does a type that the list no longer has, or not clearly: it keeps
+    the date of its own list, and is marked where the list no longer has it.
 
     ``types`` are looked up besides those that the file has.
 

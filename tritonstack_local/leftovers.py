@@ -1,7 +1,7 @@
-"""What a killed process left behind, found by its owner's mark and removed at the next start or by ``clean``.
+"""Files and shared memory of killed processes, found by their owner's mark, removed at the next start or by ``clean``.
 
-A mark stands in the names of what a process makes: its PID namespace, its id and its start. So neither another
-process with the same id, nor one that shares only a file system, is taken for it. Standard library only.
+The names of what a process makes contain a mark: its PID namespace, its id and its start. So neither another process
+with the same id, nor one that shares only a file system, is taken for the owner. Standard library only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Processes that outlive the command that started them: known again, their ports, and the record of a local AWS."""
+"""Processes that outlive the command that started them: identified, their ports, and the record of a local AWS."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ProcessRecord:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
         await_end([process], seconds)
-        # Asked again: it may have started others meanwhile.
+        # Listed again: it may have started others meanwhile.
         left = [member for member in {process, *family, *_descendants(process)} if is_alive(member)]
         for survivor in left:
             with contextlib.suppress(psutil.NoSuchProcess):

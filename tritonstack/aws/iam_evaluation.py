@@ -149,7 +149,7 @@ def _is_service(request: Request) -> bool:
 class _Named(Enum):
     """How a resource's policy names the caller; what is allowed so is limited by implicit denies of the policies."""
 
-    ITSELF = "none"  # the user, the session; everybody, also where aws:PrincipalArn says which role
+    ITSELF = "none"  # the user, the session; everybody, also where aws:PrincipalArn limits the role
     ROLE = "permissions boundary and session policy"
     ACCOUNT = "identity-based policy, permissions boundary and session policy"
 
@@ -193,7 +193,7 @@ def _is_about(statement: Statement, name: str, matches: Callable[[str], bool]) -
     return any(map(matches, listed(statement[f"Not{name}" if negated else name]))) is not negated
 
 
-# Texts. ``*`` crosses colons in a resource, as the guide says of one that ends a segment; of others it says nothing.
+# Texts. ``*`` crosses colons in a resource, as the guide states for one that ends a segment; others are undocumented.
 _VARIABLE = re.compile(r"\$\{(?:[*?$]|(?P<key>[^},]+)(?:, *'(?P<default>[^']*)')?)\}")
 _TOKENS = re.compile(r"(\$\{[*?$]\}|[*?])")
 

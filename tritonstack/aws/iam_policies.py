@@ -26,7 +26,7 @@ def listed(value: Any) -> list[Any]:
 
 
 # Patterns: ``*`` is any text, ``?`` any one character. A reference of a template (``${Bucket.Arn}``) counts as one
-# character that only ``*`` and the same reference match: its text is known when it is deployed.
+# character that only ``*`` and the same reference match: its text is known at deployment.
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 _WILDCARDS = re.compile(r"[*?]*\*[*?]*")
 _FIRST, _LAST = "\U000f0000", "\U000fffff"

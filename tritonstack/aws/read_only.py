@@ -38,7 +38,7 @@ ACTIONS: dict[tuple[str, str], str] = {
 
 
 class NotKnownError(Exception):
-    """AWS did not answer the question: access denied, throttled, or no response."""
+    """AWS did not give the information: access denied, throttled, or no response."""
 
     def __init__(self, found: str, *, advice: str, permission: str | None = None) -> None:
         """``found``: the reason, one sentence. ``advice``: what to do. ``permission``: the missing IAM action."""

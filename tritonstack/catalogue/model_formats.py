@@ -170,7 +170,7 @@ def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
     # Only a DALI pipeline needs it.
     from google.protobuf import empty_pb2, message, unknown_fields  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415
 
-    holder = empty_pb2.Empty()  # every field of the message is one that it does not know
+    holder = empty_pb2.Empty()  # it supports no field of the message
     try:
         holder.ParseFromString(content)
     except message.DecodeError as error:

@@ -47,7 +47,7 @@ class ServicePrice:
     unit: str  # ``hour`` or ``month``
     source: str  # where the figure stands
     date: str | None  # of the source; None where it has none
-    note: str = ""  # what a reader must know of the source; empty where nothing is
+    note: str = ""  # a remark on the source, if there is one
 
 
 ANY_REGION = "any"

@@ -1,4 +1,4 @@
-"""Options of trtexec by TensorRT version; one that a version does not know makes trtexec fail.
+"""Options of trtexec by TensorRT version; trtexec fails on an option that its version lacks.
 
 Source: samples/trtexec/trtexec.cpp of NVIDIA/TensorRT.
 """
@@ -21,7 +21,7 @@ class TrtexecTable:
     """Content of the data file."""
 
     versions: tuple[str, ...]  # TensorRT versions with known options, oldest first; each of another minor version
-    options: Mapping[str, frozenset[str]]  # version → what its trtexec knows (``--fp16``)
+    options: Mapping[str, frozenset[str]]  # version → options of its trtexec (``--fp16``)
     # TensorRT's major version → the first Triton release that has it; without those all releases have
     first_release: Mapping[int, str]
 
@@ -53,7 +53,7 @@ def trtexec_table() -> TrtexecTable:
 
 
 def trtexec_options(version: str) -> frozenset[str]:
-    """The options that trtexec of a TensorRT version knows: ``8.6.1``, or any patch level of its minor version.
+    """The options of a TensorRT version's trtexec: ``8.6.1``, or any patch level of its minor version.
 
     Raises LookupError where no version of that minor version is known.
     """

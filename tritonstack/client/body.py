@@ -58,7 +58,7 @@ def encode(
     Args:
         inputs: name → array, of the shape the model takes (with the batch dimension, where it has one).
         outputs: requested outputs; None for all.
-        payload_format: ``auto`` sends JSON only where it is small and loses nothing, and asks for binary outputs;
+        payload_format: ``auto`` sends JSON only where it is small and loses nothing, and requests binary outputs;
             ``json`` and ``binary`` apply to request and response.
 
     Raises:
@@ -198,7 +198,7 @@ def _raw(array: Array) -> bytes | memoryview:
     """
     if array.dtype == object:
         return b"".join(struct.pack("<I", len(item)) + item for item in array.ravel())
-    # As plain bytes, because memoryview does not know BF16.
+    # As plain bytes, because memoryview does not support BF16.
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 

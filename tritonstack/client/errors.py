@@ -12,7 +12,7 @@ from tritonstack.errors import InputError, WorkFailedError
 
 @dataclass(frozen=True, kw_only=True)
 class InvokeTarget:
-    """An endpoint's SageMaker name, in multi-model mode an archive, and a production variant where one is asked for."""
+    """An endpoint's SageMaker name, in multi-model mode an archive, and the requested production variant, if any."""
 
     endpoint_name: str
     target_model: str | None
@@ -33,7 +33,7 @@ class InvokeError(WorkFailedError):
 
 
 class ModelFailedError(InvokeError):
-    """The container answered with an error (SageMaker's ModelError, HTTP 424).
+    """The container responded with an error (SageMaker's ModelError, HTTP 424).
 
     Attributes:
         status: the container's own HTTP status (``OriginalStatusCode``), 0 where it gave none.

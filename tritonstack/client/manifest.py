@@ -32,7 +32,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class ClientFile:
     """One file in the bucket."""
 
-    name: str  # as adapters and answers write it (``tokenizer.json``)
+    name: str  # as adapters and outputs name it (``tokenizer.json``)
     sha256: str  # of its content, 64 hexadecimal digits
     bytes: int  # its length
     bucket: str  # where it is
@@ -201,7 +201,7 @@ _UNREADABLE = (ClientError, BotoCoreError, KeyError, TypeError, ValueError, Over
 class ManifestReader:
     """Reads manifests from the bucket that the environment's SSM parameter names. Thread safe.
 
-    A manifest never changes, so one that was read is kept. The endpoint's platform is not known to a caller; the
+    A manifest never changes, so one that was read is kept. Clients do not have the endpoint's platform; the
     tensor table is the same on each.
     """
 

@@ -134,7 +134,7 @@ class ModelClient:
             outputs: requested outputs; None for all.
             payload_format: ``auto`` sends JSON only where it is small and loses nothing; ``json`` and ``binary`` apply
                 to request and response.
-            variant: the production variant that shall answer, by its name in the settings or at SageMaker. Default:
+            variant: the production variant to invoke, by its name in the settings or at SageMaker. Default:
                 SageMaker picks one by weight.
 
         Raises:
@@ -230,7 +230,7 @@ class ModelClient:
         return self.invoke(name, inputs, outputs, payload_format=payload_format, variant=variant)
 
     def with_meaning(self, answer: ModelResponse, table: TensorTable | None) -> ModelResponse:
-        """The answer with its meanings, where the model's recipe interprets an output. Raises WorkFailedError."""
+        """The response with its meanings, where the model's recipe interprets an output. Raises WorkFailedError."""
         kind = None if table is None else table.answers.kind
         if table is None or kind is None:
             return answer

@@ -263,7 +263,7 @@ class ReleaseRecords:
     def is_multi_model(self, endpoint: str, *, loaded_since: float = float("-inf")) -> bool:
         """Whether requests to an endpoint carry a TargetModel, read at ``loaded_since`` or later.
 
-        ``endpoint``: its own name, without its environment. Raises ReleaseLookupError where SSM gives no answer, or the
+        ``endpoint``: its own name, without its environment. Raises ReleaseLookupError if SSM does not respond, or the
         parameter is missing, damaged or of another contract.
         """
         return self._serving.get(endpoint, lambda: self._read(endpoint), loaded_since=loaded_since).multi_model

@@ -49,7 +49,7 @@ def text_from(ids: Sequence[int], tokenizer: Path) -> str:
     """The text of token ids, without special tokens such as padding and end of text.
 
     An id above the tokenizer's last is left out: models have room for more tokens than their tokenizers make (T5 has
-    32,128 for 32,100), and what untrained weights choose there stands for nothing.
+    32,128 for 32,100), and what untrained weights choose there has no meaning.
 
     Raises WorkFailedError where the tokenizer's file is invalid, or an id is below 0 or above 32 bits.
     """

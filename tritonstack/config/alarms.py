@@ -118,7 +118,7 @@ def check_thresholds(
     region: str,
     project: Path,
 ) -> Iterator[Problem]:
-    """Thresholds that no alarm would read, and budgets that nothing can be held against.
+    """Thresholds that no alarm uses, and budgets without a known price.
 
     ``project``: the folder whose ``prices.json`` may know a price. Raises InputError where that file is wrong.
     """

@@ -182,7 +182,7 @@ def check_arguments(*, endpoint: EndpointSettings, location: Location) -> Iterat
 
 
 def _wrong(argument: str, *, release: str) -> tuple[str, str] | None:
-    """What is allowed in place of ``argument`` and what to do; None where it may stand."""
+    """What is allowed in place of ``argument`` and what to do; None where it is allowed."""
     flag = _FLAG.fullmatch(argument)
     if flag is None or _UNSAFE.search(argument):
         return (

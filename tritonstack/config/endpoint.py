@@ -237,7 +237,7 @@ class EndpointSettings(SettingsModel):
 
     @property
     def variant_name(self) -> str:
-        """The production variant's name; of an endpoint with two, ask its ``variant_settings``."""
+        """The production variant's name; an endpoint with two has ``variant_settings`` for each."""
         name = self.variants[0].name if self.variants else None
         return naming.variant_name(instance_type=self.instance_type, name=name)
 

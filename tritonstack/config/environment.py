@@ -152,7 +152,7 @@ class Environment(SettingsModel):
     @model_validator(mode="before")
     @classmethod
     def _default_instances(cls, value: Any) -> Any:
-        """The default of ``initial_instance_count``, which an endpoint alone cannot know."""
+        """Set the default of ``initial_instance_count``, which depends on the environment."""
         if not (isinstance(value, dict) and isinstance(value.get("endpoints"), list)):
             return value
         endpoints = []
@@ -169,7 +169,7 @@ class Environment(SettingsModel):
 
     @property
     def resource_tags(self) -> dict[str, str]:
-        """The tags that every resource gets, whoever makes it: a stack, a function or a build job."""
+        """The tags of every resource, made by a stack, a function or a build job."""
         return {**self.tags, naming.ENVIRONMENT_TAG: self.environment}
 
     @property

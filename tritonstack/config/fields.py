@@ -46,7 +46,7 @@ else:
 
 
 class _Constructor(ModelMetaclass):
-    """A wrong argument is the same InputError as a wrong field of a file; pydantic's own error speaks of pydantic."""
+    """Turns a wrong argument into the same InputError as a wrong field of a file, in place of pydantic's own error."""
 
     def __call__(cls, *args: Any, **arguments: Any) -> Any:  # noqa: N805 - a metaclass
         try:
@@ -147,7 +147,7 @@ def repeated(names: Iterable[str], *, location: Location) -> Iterator[Problem]:
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where an endpoint is deployed; None where a construct does not know it at synthesis."""
+    """Where an endpoint is deployed; None where a construct has it only at deployment."""
 
     environment: str | None
     region: str | None

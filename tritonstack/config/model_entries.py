@@ -27,7 +27,7 @@ class ModelEntries:
     endpoint: str
     added: tuple[str, ...]  # those that it lacked
     text: str | None  # the file's content with them; None where it cannot be changed without changing anything else
-    variant: str | None = None  # the production variant that serves it beside the endpoint's one model
+    variant: str | None = None  # the production variant that serves it next to the endpoint's one model
 
     @property
     def by_hand(self) -> str:
@@ -139,7 +139,7 @@ def _with_endpoint(text: str, name: str, models: Sequence[str]) -> str:
 def _inserted(text: str, index: int, names: Sequence[str], *, variants: Sequence[Mapping[str, Any]] = ()) -> str | None:
     """The text with the names at the end of the endpoint's list; None where it has no list of its own.
 
-    ``variants``: stand in place of that list, a line each.
+    ``variants``: written in place of that list, a line each.
     """
     root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     endpoints = next((value for key, value in root.value if key.value == "endpoints"), None)

@@ -158,7 +158,7 @@ def check_rollout(*, endpoint: EndpointSettings, location: Location) -> Iterator
         wrong = list(_check_in_steps(rollout=rollout, fleets=fleets, location=place))
     yield from wrong
     yield from _check_waits(endpoint=endpoint, rollout=rollout, location=place)
-    if not wrong:  # of wrong sizes the steps are not known
+    if not wrong:  # wrong sizes have no steps
         yield from _check_sum(rollout=rollout, largest=fleets[1], location=place)
 
 

@@ -44,7 +44,7 @@ class Schedule(SettingsModel):
 class Scaling(SettingsModel):
     """Target tracking: instances are added and removed so that each metric stays near its target.
 
-    With several targets, the one that asks for the most instances wins (Application Auto Scaling user guide, "Multiple
+    With several targets, the one that needs the most instances wins (Application Auto Scaling user guide, "Multiple
     target tracking scaling policies").
     """
 

@@ -1,4 +1,4 @@
-"""An endpoint's Triton release: whether it is known, its image in the region, the host's driver."""
+"""An endpoint's Triton release: whether the catalogue has it, its image in the region, the host's driver."""
 
 from __future__ import annotations
 

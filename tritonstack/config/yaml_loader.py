@@ -1,7 +1,7 @@
 """Strict YAML files as pydantic models, every problem with its line: environments, pipelines, recipes, scenarios.
 
-PyYAML's own loader takes the last of two equal keys in silence and turns ``2024-01-01`` into a date. Here no key stands
-twice, keys are text, there are no dates, and the line of every value is kept.
+PyYAML's own loader takes the last of two equal keys in silence and turns ``2024-01-01`` into a date. Here repeated keys
+are errors, keys are text, there are no dates, and the line of every value is kept.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class YamlDocument:
     value: Any = None  # mappings, lists, texts, numbers, truth values and None
     lines: dict[Location, int] = field(default_factory=dict)  # location → line, counted from 1
     texts: dict[Location, str] = field(default_factory=dict)  # location of a scalar → the characters of the file
-    # (location, first line, later line) of every key that stands twice in one mapping
+    # (location, first line, later line) of every key that is repeated in one mapping
     repeated: list[tuple[Location, int, int]] = field(default_factory=list)
 
     def line(self, location: Location) -> int | None:
@@ -65,7 +65,7 @@ class YamlDocument:
 def read_yaml(path: Path, *, text: str | None = None) -> YamlDocument:
     """The YAML file at ``path``; with ``text``, that text under the file's name.
 
-    Raises InputError where it cannot be read, is no YAML, or uses what is not allowed here. Keys that stand twice are
+    Raises InputError where it cannot be read, is no YAML, or uses what is not allowed here. Repeated keys are
     no error yet: they are listed in ``repeated``, so that they are reported together with all else.
     """
     try:
@@ -315,7 +315,7 @@ class Validated(Generic[Model]):
     """A document as a model."""
 
     value: Model | None  # the model; None where the document has a problem that pydantic reports
-    problems: list[Problem]  # keys that stand twice, and pydantic's errors; their files and lines are not set yet
+    problems: list[Problem]  # repeated keys, and pydantic's errors; their files and lines are not set yet
 
 
 def load_yaml(path: Path, model: type[Model]) -> Model:

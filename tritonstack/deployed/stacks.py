@@ -139,8 +139,8 @@ def left_stacks(
 ) -> tuple[DeployedStack, ...]:
     """The deployed stacks of an environment that its file no longer synthesises, in the order of their deletion.
 
-    ``builds``: whether it synthesises a builds stack, asked for only where one is deployed; None: not known, then that
-    stack is taken to belong. So is the pipeline's access, which another file than the environment's decides.
+    ``builds``: returns whether it synthesises a builds stack, called only where one is deployed; None: unknown, and the
+    stack counts as synthesised. So does the pipeline's access, which another file than the environment's decides.
     """
     expected = {*parts_of(settings), naming.PIPELINE_ACCESS}
     left = (each for each in of_environment(stacks, settings.environment) if each.part not in expected)

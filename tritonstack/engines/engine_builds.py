@@ -115,7 +115,7 @@ def _refuse_lost_gpu(release: TritonRelease, machine: BuildMachine, *, region: s
     """TensorRT drops old compute capabilities."""
 
     def oldest(row: TritonRelease) -> tuple[int, ...]:
-        """The oldest compute capability that its TensorRT builds for; ``(0,)`` where none is known to be lost."""
+        """The oldest compute capability that its TensorRT builds for; ``(0,)`` where no loss is documented."""
         tensorrt, capabilities = least_tensorrt(row), load_build_machines().oldest_compute_capability
         return max((least for since, least in capabilities.items() if tensorrt >= since), default=(0,))
 
@@ -199,7 +199,7 @@ def engine_builds(
     """What builds the engines of an environment, and what cannot be built.
 
     ``archives``: entry of an endpoint's ``models`` → the sources of the archives that it means. ``file``: the
-    environment's file, as the problems shall name it.
+    environment's file as problems name it.
     """
     served: dict[tuple[Platform, str], tuple[Builder, list[_Need]]] = {}
     findings: list[Problem] = []

@@ -19,10 +19,10 @@ In the output folder it leaves ``model.plan``, ``outputs.json`` (``[{"name", "sh
 ``timing.cache``, ``trtexec.log`` and at last ``result.json``: without that file nothing there counts. A failure leaves
 the log and ``result.json`` with its phase, reason and last log lines.
 
-Exit status: 0 built; 2 the job file cannot be read; 3 this machine is not what was planned; 4 trtexec builds no plan;
+Exit status: 0 built; 2 the job file cannot be read; 3 this machine is not the planned one; 4 trtexec builds no plan;
 5 the plan fails the proof; 6 too slow; 128 + n ended by signal n.
 
-Whatever starts it, it starts itself again through NVIDIA's entrypoint, where the image has one. CodeBuild runs no
+It always starts itself again through NVIDIA's entrypoint, where the image has one. CodeBuild runs no
 image's ENTRYPOINT (aws/aws-codebuild-docker-images, issue 157), and ``ContainerEntrypoint`` of Processing replaces it;
 but it is the entrypoint's shell that sets up CUDA's forward compatibility: ``/etc/shinit_v2`` tries the image's own
 ``libcuda`` on the machine's driver and puts it into LD_LIBRARY_PATH where it works.

@@ -18,7 +18,7 @@ from tritonstack.naming import Platform
 if TYPE_CHECKING:  # synthesis imports this module, and NumPy alone is a twentieth of it
     from numpy.typing import NDArray
 
-# Every TensorRT that the release may have knows these options: see ``tritonstack.catalogue.trtexec_options``.
+# Every TensorRT that the release may have has these options: see ``tritonstack.catalogue.trtexec_options``.
 BF16_SINCE = (8, 0)
 """The oldest compute capability with BF16 (TensorRT support matrix, BF16 column: Ampere and newer)."""
 
@@ -48,7 +48,7 @@ class EngineTarget:
         return f"release {self.release.version} with TensorRT {' to '.join(versions)}"
 
     def takes(self, option: str) -> bool:
-        """Whether every TensorRT that the release may have knows the option."""
+        """Whether every TensorRT that the release may have has the option."""
         return all(option in trtexec_options(version) for version in self.tensorrt)
 
     def lacks(self, option: str) -> str:
@@ -58,7 +58,7 @@ class EngineTarget:
 
     @property
     def is_strongly_typed(self) -> bool:
-        """Whether the release's TensorRT knows strongly typed networks alone."""
+        """Whether the release's TensorRT supports strongly typed networks alone."""
         return minor_version(self.tensorrt[0])[0] >= STRONGLY_TYPED_ONLY
 
 
@@ -138,7 +138,7 @@ def _has_precision(precision: str, target: EngineTarget) -> bool:
 
 
 def _releases_with(option: str) -> list[str]:
-    """The releases with an image of AWS's whose every possible TensorRT knows an option."""
+    """The releases with an image of AWS's whose every possible TensorRT has an option."""
     catalogue = load_catalogue()
     return [
         version
@@ -195,7 +195,7 @@ def write_job(
     """Write ``job.json`` and the inputs' raw files into the graph's folder; returns the job.
 
     ``inputs``: input → the proof's array, in the graph's type, the batch first. ``outputs``: those that the plan must
-    answer. ``timeout_seconds``: of build and proof together. Raises :class:`InputError` with every reason where the
+    return. ``timeout_seconds``: of build and proof together. Raises :class:`InputError` with every reason where the
     release and the GPU have no such engine, or an input has a type that no engine takes.
     """
     wrong = [

@@ -71,7 +71,7 @@ def check_queues(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if dynamic is None:
         return
     levels = dynamic.integer("priority_levels")
-    # Of an entry that stands twice the last counts, as in protobuf.
+    # Of a repeated entry the last counts, as in protobuf.
     policies = {int(key or 0): policy for key, policy in dynamic.entries("priority_queue_policy").items()}
     if levels:
         yield from _levels(model, dynamic, levels)

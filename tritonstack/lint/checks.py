@@ -96,8 +96,8 @@ def lint_folder(
     """Every finding about a model folder, or about a model repository without a recipe, sorted by file and line.
 
     Files that an export makes need not exist; a folder with overlays is linted as each of them, or as those of
-    ``archives`` alone. ``target``: where it shall be served; without it every backend of the catalogue's releases is
-    taken. Raises :class:`InputError` where the folder does not exist or a recipe is wrong.
+    ``archives`` alone. ``target``: where it is to be served; without it every backend of the catalogue's releases is
+    allowed. Raises :class:`InputError` where the folder does not exist or a recipe is wrong.
     """
     if not folder.is_dir():
         raise InputError([Problem(file=str(folder), found="no such folder", allowed="a model folder")])
@@ -109,8 +109,8 @@ def lint_repository(
 ) -> tuple[Finding, ...]:
     """Every finding about a staged repository, in which everything has to be there.
 
-    ``absent``: files of models that need not be (``<model>/<file>``), such as an environment another stands in for.
-    ``target``: where it shall be served.
+    ``absent``: files of models that need not be (``<model>/<file>``), such as an environment that has a stand-in.
+    ``target``: where it is to be served.
     """
     return _sorted(
         _findings(view_repository(folder, addressed=addressed, target=target or ServingTarget(), absent=absent))

@@ -18,7 +18,7 @@ from tritonstack.models.source_files import CONFIG
 
 
 def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What Triton's reader of the text format refuses: syntax, unknown fields, wrong types, fields that stand twice."""
+    """What Triton's reader of the text format refuses: syntax, unknown fields, wrong types, repeated fields."""
     node = model.config.node
     if CONFIG in model.folders:  # over which Triton ends: core src/filesystem/implementations/local.h (ReadTextFile)
         yield Finding(file=model.file, rule="config", found=f"a folder called {CONFIG}", allowed="a file, or none")
@@ -95,7 +95,7 @@ def known_parameters() -> Mapping[str, Mapping[str, Any]]:
 
 
 def check_parameters(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """Parameters that the backend does not know, or whose value it does not know."""
+    """Parameters that the backend does not support, or whose value it does not support."""
     known = known_parameters().get(model.backend)
     if known is None:
         return

@@ -135,7 +135,7 @@ def wrong_weights(graph: Path, name: str, needed: int, *, root: Path) -> Mismatc
     """
     weights = graph.parent / name
     if not _is_inside(name) or unfit(weights, root):
-        # The rule's page says what is allowed, and what to do.
+        # The rule's page has what is allowed, and what to do.
         return Mismatch(found=f"weights in {name!r}, outside of the graph's folder", allowed="", advice="")
     allowed = f"{name} beside {graph.name}, {needed:,} bytes or more"
     if not weights.is_file():

@@ -103,7 +103,7 @@ class EnsembleStep:
 
     @classmethod
     def of(cls, node: Node, index: int, models: Mapping[str, ModelView]) -> EnsembleStep:
-        """A step as the configuration spells it; of a key that stands twice, the last counts, as in protobuf."""
+        """A step as the configuration spells it; of a repeated key the last counts, as in protobuf."""
         inputs, outputs = (
             {key: str(value) for key, value in node.entries(name).items()} for name in ("input_map", "output_map")
         )
@@ -263,7 +263,7 @@ def _mapped(
 
 
 def _same(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """-1 stands for any length."""
+    """Whether two shapes agree; -1 is any length."""
     return len(one) == len(other) and all(-1 in pair or pair[0] == pair[1] for pair in zip(one, other, strict=True))
 
 
@@ -344,7 +344,7 @@ def _rows(
         tensor, batches = given[name]
         dims, wanted = _behind_batch(tensor), takes[key].dims
         if len(dims) != len(wanted) or batches == step_batches:
-            continue  # whole shapes agree, or another rule says that they differ
+            continue  # whole shapes agree, or another rule reports that they differ
         if batches and ensemble.config.max_batch_size > 1:
             found = f"max_batch_size {ensemble.config.max_batch_size}, and {step} does not batch: it takes one row"
             allowed = f"max_batch_size: 1, or a step that batches, or dims {[-1, *wanted]} of its {key}"

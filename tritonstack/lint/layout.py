@@ -210,7 +210,7 @@ def _model_file(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 def _is_built_later(view: RepositoryView, model: ModelView) -> bool:
     """Whether the plan is yet to be built from the graph: the archive of a build without an engine holds the graph."""
     if view.recipe is None:
-        return view.addressed is not None  # staged by a build; a repository as it stands has its plans
+        return view.addressed is not None  # staged by a build; a finished repository has its plans
     is_own = model.directory.parent == view.root
     recipe = view.recipe if is_own else read_recipe(model.directory.parent)
     return recipe.engine is not None

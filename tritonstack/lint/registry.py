@@ -37,7 +37,7 @@ class Rule:
     id: str  # words joined by hyphens, unique: the name of its file
     level: Level
     category: Category  # see :data:`CATEGORIES`
-    title: str  # what the rule asks for or forbids, in one line
+    title: str  # what the rule requires or forbids, in one line
     allowed: str  # what may be there, and what to do, where both are the same for every finding; else empty
     advice: str
     sources: tuple[str, ...]  # where that was read: upstream source or documentation
@@ -98,11 +98,11 @@ def _read(folder: str, name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Finding:
-    """One finding. Level, category and explanation stand on the rule's page."""
+    """One finding. Level, category and explanation are on the rule's page."""
 
     file: Path  # the file or folder it is about
     line: int = 0  # the line in it, from 1; 0 for the whole file
-    column: int = 0  # the column in the line, from 1; 0 where it is not known
+    column: int = 0  # the column in the line, from 1; 0: unknown
     rule: str  # the rule's id, words joined by hyphens: ``rules/<id>.md`` explains it
     found: str  # what is there
     allowed: str = ""  # what may be there; empty for what the rule's page has
@@ -119,7 +119,7 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """What the rule asks for or forbids."""
+        """What the rule requires or forbids."""
         return rule(self.rule).title
 
     @property

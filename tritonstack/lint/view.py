@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ServingTarget:
-    """Where an archive shall be served. What is not known is None, and nothing is checked against it."""
+    """Where an archive is to be served. Unknown facts are None, and not checked."""
 
     name: str = ""  # how findings call it: ``endpoint digits of local``, ``release 24.09``; empty for none
     release: TritonRelease | None = None  # the Triton release
@@ -91,7 +91,7 @@ def _unknown(option: str, value: str, known: Iterable[str]) -> Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class RepositoryView:
-    """The models of one archive. ``recipe`` is None for a repository that is linted as it stands."""
+    """The models of one archive. ``recipe`` is None for a repository that is linted by itself."""
 
     root: Path
     recipe: Recipe | None
@@ -147,7 +147,7 @@ def view_folder(folder: Path, target: ServingTarget | None = None) -> Repository
 def view_repository(
     folder: Path, *, addressed: str | None, target: ServingTarget | None = None, absent: Iterable[str] = ()
 ) -> RepositoryView:
-    """A model repository as it stands, without a recipe.
+    """A model repository by itself, without a recipe.
 
     A directory without a ``config.pbtxt`` is a model where Triton derives a backend from it.
     ``absent``: files of models that are not there, and need not be: ``<model>/<file>``.
@@ -201,6 +201,6 @@ def at_line(model: ModelView, line: int, rule: str, found: str, allowed: str = "
 def at_field(  # noqa: PLR0917  (as above)
     model: ModelView, field: str, rule: str, found: str, allowed: str = "", node: Node | None = None
 ) -> Finding:
-    """A finding at the line where a field of the configuration, or of a message in it, stands first."""
+    """A finding at the line of the first occurrence of a field of the configuration, or of a message in it."""
     where = node if node is not None else model.config.node
     return at_line(model, where.line_of(field), rule, found, allowed)

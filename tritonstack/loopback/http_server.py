@@ -235,7 +235,7 @@ class ServerConnection(asyncio.Protocol):
             self._head_too_large()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by the parser, for trailers too: these are read and forgotten (RFC 9110, 6.5.1)."""
+        """Called by the parser, for trailers too: these are read and discarded (RFC 9110, 6.5.1)."""
         self._head_size += len(name) + len(value) + 4
         if self._head_size > HEAD_BYTES:
             self._head_too_large()
@@ -275,7 +275,7 @@ class ServerConnection(asyncio.Protocol):
             self._too_large()
 
     def _too_large(self) -> None:
-        # The service answers 413 with no modelled error; the code is then the status, as SDK users see it
+        # The service responds 413 without a modelled error; the code is then the status, as SDK users see it
         # (sagemaker-python-sdk issue 171).
         limit = self._server.max_payload_bytes
         error = InvokeError("413", 413, f"HTTP content length exceeded {limit} bytes.")

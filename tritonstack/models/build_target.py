@@ -18,9 +18,9 @@ LOCAL = "local"
 
 
 def target_of(source: ArchiveSource, platform: Platform | None) -> str | None:
-    """The name of what an archive is built for; None where it serves everywhere.
+    """The name of the platform that an archive is built for; None where it serves everywhere.
 
-    ``platform``: of the endpoint that shall serve it; None for the local Triton.
+    ``platform``: of the endpoint that is to serve it; None for the local Triton.
     """
     return target_for(source.recipe.dependency, platform)
 

@@ -35,7 +35,7 @@ class ArchiveContents:
     backends: frozenset[str]
     addressed: str = ""  # the model that requests reach by the recipe
     # those that no ensemble uses and that a Python model of the archive may send requests to (BLS), sorted: Triton
-    # loads an ensemble's steps with it, and these only where it is told to
+    # loads an ensemble's steps with it, and these only on request
     called: tuple[str, ...] = ()
     # of the addressed model: ``pixels FP32 [-1, 64]``, sorted; none where Triton completes the configuration
     inputs: tuple[str, ...] = ()

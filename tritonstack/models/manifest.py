@@ -87,7 +87,7 @@ class EngineTensor(ClosedModel):
 
 
 class EngineEntry(ClosedModel):
-    """One TensorRT plan of the archive: what built it, from what, and how well it answers.
+    """One TensorRT plan of the archive: what built it, from what, and its accuracy in the proof.
 
     Its durations are measured: they and the plan's bytes differ between two builds of equal inputs.
     """
@@ -124,7 +124,7 @@ def engine_manifest_name(plan: str) -> str:
 
 
 class Manifest(ClosedModel):
-    """Everything that is known of one archive. It holds no point in time and no machine's name.
+    """All facts of one archive. It holds no point in time and no machine's name.
 
     Equal inputs give an equal manifest, but for what an engine's build measures: its plan and its durations.
     """

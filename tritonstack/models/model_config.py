@@ -126,7 +126,7 @@ class Node:
         return name in self.scalars or name in self.messages
 
     def line_of(self, name: str) -> int:
-        """The line where a field stands first, or the message's own line."""
+        """The line of a field's first occurrence, or the message's own line."""
         if self.scalars.get(name):
             return self.scalars[name][0].line
         return self.messages[name][0].line if self.messages.get(name) else self.line
@@ -189,7 +189,7 @@ class ModelConfig:
 
     @property
     def platform_backend(self) -> str:
-        """The backend that ``platform`` stands for; empty where Triton knows no such platform."""
+        """The backend that ``platform`` means; empty where Triton has no such platform."""
         return _PLATFORM_BACKENDS.get(self.node.text("platform"), "")
 
     @property
@@ -332,7 +332,7 @@ def map_fields() -> frozenset[str]:
 
 
 def rivals(name: str) -> frozenset[str]:
-    """The fields of a configuration of which none may stand with ``name``."""
+    """The fields of a configuration that may not be set together with ``name``."""
     specs = _definitions()[0]["ModelConfig"]
     group = specs[name].group if name in specs else ""
     return frozenset(other for other, spec in specs.items() if group and spec.group == group and other != name)
@@ -379,7 +379,7 @@ def _add_meant(value: Scalar | Message, kind: str, node: Node, name: str) -> str
 def _misplaced(
     item: Field, specs: Mapping[str, FieldSpec], node: Node, groups: dict[str, str]
 ) -> tuple[str, str] | None:
-    """Why a field may not stand here at all: (found, allowed). ``specs``: the fields of its message."""
+    """Why a field is not allowed here at all: (found, allowed). ``specs``: the fields of its message."""
     spec = specs[item.name]
     if not spec.repeated and item.listed:
         return "a list", "one value"
@@ -405,7 +405,7 @@ def _is_set(name: str, specs: Mapping[str, FieldSpec], node: Node) -> bool:
 
 
 def _wrong_empty_list(item: EmptyList, spec: FieldSpec) -> tuple[str, str] | None:
-    """Why a list without elements may not stand here: (found, allowed)."""
+    """Why a list without elements is not allowed here: (found, allowed)."""
     messages, enums = _definitions()
     if not spec.repeated:
         return "an empty list", "a message: { … }" if spec.type in messages else _expected(spec.type, enums)
@@ -461,7 +461,7 @@ _MEANT_TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False
 
 
 def _meant(scalar: Scalar, kind: str) -> Value | None:
-    """The value of the field's type that another scalar probably stands for; None where that does not show."""
+    """The value of the field's type that another scalar probably means; None where that is unclear."""
     text, enums = str(scalar.value), _definitions()[1]
     if kind in enums:
         name = text.upper()
@@ -563,7 +563,7 @@ def with_name(config: ConfigFile, name: str) -> str:
 
 
 def _merged(base: Message, over: Message) -> Message:
-    """New fields stand where the field that they replace began, else at the end."""
+    """Put new fields where the field that they replace began, else at the end."""
     new = {name: over.all(name) for name in dict.fromkeys(each.name for each in over.fields)}
     dropped = {other for name in new for other in rivals(name)}
     for name in new.keys() & map_fields():
@@ -584,7 +584,7 @@ def _key(entry: Field) -> str:
 
 
 def config_json(node: Node, kind: str = "ModelConfig") -> dict[str, Any]:
-    """A configuration as Triton's HTTP front end answers it: JSON with the fields' own names and their defaults.
+    """A configuration as Triton's HTTP front end returns it: JSON with the fields' own names and their defaults.
 
     As protobuf's JSON with ``preserve_proto_field_names`` and ``always_print_primitive_fields``, 64-bit numbers as
     numbers (core src/model_config_utils.cc, ModelConfigToJson): scalars that belong to no oneof, lists and maps always

@@ -72,7 +72,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Field:
-    """One occurrence of a field, each element of a list an occurrence of its own; ``listed`` if it stood in ``[…]``.
+    """One occurrence of a field, each element of a list an occurrence of its own; ``listed`` if it was in ``[…]``.
 
     ``line`` and ``column``, from 1, are those of the name, or of the element.
     """
@@ -98,7 +98,7 @@ class EmptyList:
 class Message:
     """A message: its fields in the order of the text. An empty list (``dims: []``) leaves no field, as in protobuf.
 
-    ``empty_lists``: where such lists stand, for protobuf refuses them of fields that are no lists.
+    ``empty_lists``: positions of such lists; protobuf refuses them for fields that are no lists.
     """
 
     fields: tuple[Field, ...]

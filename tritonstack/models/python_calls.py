@@ -33,7 +33,7 @@ def imported_names(tree: ast.Module) -> dict[str, str]:
 
 
 def full_name(node: ast.expr, names: dict[str, str]) -> str:
-    """What a name or a chain of attributes stands for: ``pb_utils.Tensor`` → ``triton_python_backend_utils.Tensor``."""
+    """Full name of a name or a chain of attributes: ``pb_utils.Tensor`` → ``triton_python_backend_utils.Tensor``."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

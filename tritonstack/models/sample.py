@@ -1,4 +1,4 @@
-"""A recipe's sample: the request as arrays and as it is sent, and the expected answer, compared with another."""
+"""A recipe's sample: the request as arrays and as it is sent, and the expected response, compared with another."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sample_file(folder: Path, recipe: Recipe, name: str, exported: Path | None) 
 def read_sample(folder: Path, recipe: Recipe, exported: Path | None = None, *, with_answer: bool = True) -> SampleEntry:
     """The sample as the manifest holds it; ``exported``: the files of the exports, where they were made.
 
-    Without its answer where an export may have yet to make that. Raises :class:`InputError` with everything that is
+    Without its response where an export is still to make it. Raises :class:`InputError` with everything that is
     wrong with its files.
     """
     problems: list[Problem] = []
@@ -75,7 +75,7 @@ class ResponseDiffersError(WorkFailedError):
 
 
 def compare_answer(sample: SampleEntry, outputs: Sequence[Mapping[str, Any]], *, model: str) -> float:
-    """The largest difference of a floating-point value between the expected and the given answer.
+    """The largest difference of a floating-point value between the expected and the given response.
 
     ``outputs``: elements of BYTES in base64; those that the sample does not name are free. Raises
     :class:`ResponseDiffersError` with every tensor that is missing or differs: in shape or type, in a value that is no
@@ -189,7 +189,7 @@ def request_arrays(
 
 
 def ready_request(sample: SampleEntry, arrays: Arrays) -> bytes | None:
-    """The sample request as it is sent, for a sender without adapters and NumPy, which asks for a binary answer.
+    """The sample request as it is sent, for a sender without adapters and NumPy; the response is to be binary.
 
     None where the sample's own body can be sent as it is: Triton refuses half precision in JSON, SageMaker what is too
     large as JSON.

@@ -16,7 +16,7 @@ PARAMETER_BYTES = 4096
 
 
 # A ``TypedDict`` a kind of stack: the stacks write its fields, mypy checks what they write, and pydantic what is read.
-# Fields that a reader does not know are passed over: a later minor version adds some.
+# Readers ignore unknown fields: a later minor version adds some.
 
 
 # pydantic reads no other TypedDict before Python 3.12.
@@ -174,7 +174,7 @@ PARAMETER: TypeAdapter[Any] = TypeAdapter(AnyOutputs)
 """Reads and checks the value of a parameter."""
 
 
-# The document. Every field is always there. What does not exist is null, and ``absent`` says why, by JSON Pointer
+# The document. Every field is always there. What does not exist is null, and ``absent`` has the reason, by JSON Pointer
 # (RFC 6901).
 SCHEMA_ID = f"urn:tritonstack:outputs:{CONTRACT}"
 """The schema's ``$id``; it has the contract's version, and stays through minor ones."""

@@ -49,7 +49,7 @@ def read_outputs(session: Session, settings: Environment) -> OutputsDocument:
 
 
 def _missing(settings: Environment, *, known: set[str], stacks: Mapping[str, Any]) -> Iterator[Problem]:
-    """Stacks that the environment's file demands and that are not there; ``known``: those that are, readable or not."""
+    """Stacks of the environment's file that are not deployed; ``known``: those that are, readable or not."""
     name = settings.environment
     path = outputs_parameter(environment=name)
     if not known:

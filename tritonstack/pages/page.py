@@ -19,7 +19,7 @@ class Figure:
     """A chart with its title and legend."""
 
     title: str
-    unit: str  # above the chart, beside the title
+    unit: str  # above the chart, next to the title
     picture: str = ""  # the SVG element; empty where there is no data
     key: str = ""  # unique on the page
     points: int | None = None  # how many points are drawn

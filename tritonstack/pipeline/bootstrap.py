@@ -150,7 +150,7 @@ def _scaling_role(arn: str) -> Policy:
 def _private_dns(zones: str) -> Policy:
     """Private DNS names of interface endpoints: a dependent action of ec2:CreateVpcEndpoint.
 
-    Source: service authorization reference, Amazon EC2. The hosted zone is EC2's, so that its id is not known.
+    Source: service authorization reference, Amazon EC2. The hosted zone is EC2's: its id is unknown at synthesis.
     """
     return {
         "Sid": "NamesOfVpcEndpoints",

@@ -84,7 +84,7 @@ def preparation(environment: str, *, environments: Sequence[str]) -> tuple[str, 
 
 
 def verification(environment: str) -> tuple[str, ...]:
-    """Ask every recorded model of an environment for its sample."""
+    """Send every recorded model of an environment its sample request."""
     return (f"python3 {SETUP} main", PROFILE, f"{PYTHON} -m tritonstack verify -e {environment}")
 
 

@@ -154,7 +154,7 @@ def _denied(subject: Subject, arn: str, statement: Statement) -> list[str]:
         for tests in (statement.conditions or {}).values()
         for key, given in tests.items()
     ]
-    # A log group beside its streams: a policy may name it in one of two forms.
+    # A log group without its streams: a policy may name it in one of two forms.
     resources = [
         one for one in statement.resources if not any(each.startswith(f"{one}:") for each in statement.resources)
     ]

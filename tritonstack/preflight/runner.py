@@ -60,7 +60,7 @@ def run_checks(
     """The results of every check, in order. ``say`` reports how many have ended.
 
     Where the account is the wrong one, the other checks do not run and are unknown. A check that does not end in time
-    is unknown, too; its thread ends at its next call.
+    is unknown, too; its thread ends at its next request.
     """
     until = time.monotonic() + seconds
     first = tuple(_run((ACCOUNT,), subject, say=lambda _text: None, until=until))

@@ -87,7 +87,7 @@ class Order(_BuildSetModel):
 
     @field_serializer("platform")
     def _spelled_as_before(self, platform: Platform) -> dict[str, str]:
-        """In documents the GPU stands as its maker spells it: build sets of earlier versions, too, are compared."""
+        """Spell the GPU in documents as its maker does, so that build sets of earlier versions compare equal."""
         return {"release": platform.release, "gpu": platform.gpu.upper()}
 
     @field_validator("archives")

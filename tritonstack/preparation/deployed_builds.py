@@ -54,7 +54,7 @@ def build_environments(sources: Iterable[ArchiveSource]) -> tuple[str, ...]:
         names |= {OF_BACKEND[backend] for backend in contents_of(source).backends if backend in OF_BACKEND}
         part = source.recipe.execution_environment
         if part is not None and TORCH in locked_names(source.folder / part.requirements):
-            names.add(TORCH)  # where the local Triton proves the archive, it stands in for the build for CUDA
+            names.add(TORCH)  # where the local Triton proves the archive, it replaces the build for CUDA
     return (*ALWAYS, *sorted(names - set(ALWAYS)))
 
 

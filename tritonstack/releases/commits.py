@@ -19,7 +19,7 @@ UNCOMMITTED = "uncommitted"
 UNKNOWN = "unknown"
 """There is no git, the folder is in no repository, or its history is cut off (a shallow clone) before the answer."""
 
-# A partial clone would fetch what it lacks: there the answer is not known.
+# A partial clone would fetch what it lacks: there the commit is unknown.
 _GIT = ("git", "--no-optional-locks", "-c", "protocol.allow=never", "-c", "log.showSignature=false")
 # Against the first parent alone: a merged change is the merge's. Of the decorations only "grafted" stays: the commit
 # where a shallow clone's history begins, and where every file looks new.

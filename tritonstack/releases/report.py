@@ -84,7 +84,7 @@ def skipped_proofs(bucket: ArtifactBucket, archives: Iterable[ArchiveName], *, p
         try:
             manifest = parse_json(bucket.read(place.manifest(name)) or b"{}")
         except ValueError:
-            return None  # another command says what is wrong with it
+            return None  # another command reports what is wrong with it
         return manifest.get("proof_skipped") if isinstance(manifest, dict) else None
 
     names = tuple(archives)

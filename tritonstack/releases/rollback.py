@@ -100,8 +100,8 @@ def ensure_archive(
 ) -> str:
     """Make sure that an archive is at a place: copy it from elsewhere in the bucket, or build it.
 
-    The environment's build project builds it; where the environment has none, this machine. ``order`` makes what the
-    build has to know. Returns what was done: ``there already``, ``copied`` or ``built``.
+    The environment's build project builds it; where the environment has none, this machine. ``order`` makes the
+    build's input. Returns what was done: ``there already``, ``copied`` or ``built``.
 
     Raises:
         InputError: it cannot be built from this checkout; the message names the right one.

@@ -86,9 +86,9 @@ class VerifiedModel:
     model: str  # its name
     digest: str  # of the archive that its record names
     problem: str = ""  # what is wrong; empty where nothing is
-    # the largest difference of a floating-point value from the expected answer; None: no answer
+    # the largest difference of a floating-point value from the expected response; None: no response
     difference: float | None = None
-    milliseconds: float | None = None  # of the call, waiting for a load included; None: no answer
+    milliseconds: float | None = None  # of the request, waiting for a load included; None: no response
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +278,7 @@ class Verifier:
     def _not_scaled(self, found: Mapping[str, Any], deployed: DeployedSet) -> list[str]:
         """Resource ids of live variants that are no scalable targets, where fewer are than the stack has.
 
-        None also for a caller who may not read the targets.
+        None also without the permission to read the targets.
         """
         name = endpoint_name(environment=self.environment, endpoint=deployed.endpoint)
         live = [

@@ -59,7 +59,7 @@ def _stack(
 ) -> StackChange | None:
     """The change of a stack; None where there is none."""
     if after is None:
-        assert before is not None  # noqa: S101 - a name stands on one side at least
+        assert before is not None  # noqa: S101 - a name is on one side at least
         reason = (
             f"The app no longer has it. No deployment removes it: {before.stack_name} stays and is billed until it is "
             f"deleted. After the deployment: {_deletion(before, removed=removed)}"

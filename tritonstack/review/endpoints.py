@@ -108,7 +108,7 @@ def _variant(
         minimum, maximum = _limits(*target)
     else:
         count = given.get("InitialInstanceCount")
-        # A custom resource returns the live count; with no endpoint there is none, and it returns the initial one.
+        # A custom resource returns the current count, and the initial one while there is no endpoint.
         minimum = maximum = _count(scaling_read_by(count, stack).get("initial", count), stack)
     kind, reason = given.get("InstanceType"), ""
     if not isinstance(kind, str):

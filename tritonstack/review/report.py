@@ -61,7 +61,7 @@ def document_of(
 ) -> ReviewDocument:
     """The report of a change: every environment of either side, the unchanged ones included, by name.
 
-    ``known``: None where nothing is known but the templates. ``notes``: what a reader must know of the comparison.
+    ``known``: facts besides the templates; None without any. ``notes``: remarks on the comparison.
     """
     environments = []
     for change in compare(before, after):

@@ -288,7 +288,7 @@ def _refusals(each: _Pending) -> Iterator[str]:
         yield f"CloudFormation cannot update a {resource.type}: give it another logical id."
     if _is_custom(resource) and ("ServiceToken",) in replaced:
         # Template reference, AWS::CloudFormation::CustomResource, ServiceToken: "Updates are not supported"; the
-        # service says "Modifying service token is not allowed."
+        # service's error is "Modifying service token is not allowed."
         yield "CloudFormation does not let the ServiceToken of a custom resource change."
     name = physical_name(resource)
     renamed = each.rules is not None and any(change.path[0] == each.rules.name for change in properties)

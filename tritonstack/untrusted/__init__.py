@@ -1,1 +1,1 @@
-"""Readers of what anybody may have made: tar and zip archives, folders of files, JSON and Python programs as text."""
+"""Readers of untrusted files: tar and zip archives, folders of files, JSON and Python programs as text."""

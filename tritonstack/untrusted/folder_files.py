@@ -1,7 +1,7 @@
-"""Reads files of a model folder, which may be anybody's: regular files inside it, and nothing else.
+"""Reads files of an untrusted model folder: regular files inside it, and nothing else.
 
-Links that stay inside are followed. Refused are links that lead outside, or nowhere, and what is no file: reading a
-named pipe waits for ever, and a device gives bytes for ever.
+Links that stay inside are followed. Links that lead outside or nowhere are refused, and so is everything that is no
+regular file: reading a named pipe never returns, and a device never ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON and Python programs that may be anybody's: whatever is wrong with them is one kind of error."""
+"""Untrusted JSON and Python programs: every fault in them is one kind of error."""
 
 from __future__ import annotations
 

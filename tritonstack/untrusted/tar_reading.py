@@ -65,7 +65,7 @@ DEFAULT_HEADERS = HeaderLimits()
 
 @dataclass(kw_only=True)
 class TarMember:
-    """A member, whose content can be read until the next member is asked for."""
+    """A member, whose content can be read until the next member is read."""
 
     name: str
     type: bytes  # of ``tarfile``: ``REGTYPE``, ``SYMTYPE`` and so on
@@ -110,8 +110,8 @@ class _Extended:
 def tar_members(stream: ReadableStream, *, limits: HeaderLimits = DEFAULT_HEADERS) -> Iterator[TarMember]:
     """The members of a plain tar stream (USTAR, GNU, pax). Memory does not grow with the archive.
 
-    What is left of a member's content is skipped when the next one is asked for. Raises :class:`TarFormatError` for
-    what is damaged or cut off, for headers over the limits, and for sparse files.
+    The rest of a member's content is skipped when the next one is read. Raises :class:`TarFormatError` for
+    archives that are damaged or cut off, for headers over the limits, and for sparse files.
     """
     extended, all_bytes, is_first = _Extended(), 0, True
     while True:

@@ -94,7 +94,7 @@ class _Unpacking:
         return self._written
 
     def read_to_end(self, plain: ReadableStream) -> None:
-        """Read what follows the archive's end, up to the end of the gzip stream, where its checksum stands."""
+        """Read from the archive's end to the end of the gzip stream, which has its checksum."""
         while chunk := plain.read(CHUNK):
             self._count_bytes(len(chunk))
             self._stop_if_cancelled()

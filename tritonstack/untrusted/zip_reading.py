@@ -1,4 +1,4 @@
-"""Members of a zip file that may be anybody's: what is read is bounded, whatever sizes the file states."""
+"""Members of an untrusted zip file, read up to a bound, whatever sizes the file states."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Bounded:
         self.seek, self.tell, self.seekable, self.close = stream.seek, stream.tell, stream.seekable, stream.close
 
     def read(self, size: int = -1) -> bytes:
-        """As of a file. Raises ZipLimitError where more is asked for."""
+        """As a file's ``read``. Raises ZipLimitError above the limit."""
         if size < 0:
             place = self._stream.tell()
             size = self._stream.seek(0, os.SEEK_END) - place

@@ -253,7 +253,7 @@ class CloudTests:
         what = "could not be stopped"
         try:
             if not run.identity:
-                run.start()  # the answer to the first request may be what was interrupted
+                run.start()  # the interruption may have hit the first request's response
             run.stop()
             what = "was stopped, and its clean-up is followed no longer"
             self._await_clean_up(run, objects)

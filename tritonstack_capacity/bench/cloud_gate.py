@@ -36,12 +36,12 @@ class GateLine:
 def hold(
     document: BenchDocument, gate: GateSettings, *, usd_per_hour: UsdPerHour, deployed_on: DeployedOn = lambda _: None
 ) -> list[GateLine]:
-    """Each result against each limit that is set. Without a result there is nothing that could pass: that fails.
+    """Compare each result with each limit that is set. No result at all fails the gate.
 
-    So does a test that did not come to its end, and a result that is marked as failed, whatever figures they have.
-    What was measured on the instance type that is deployed is held; what was measured on other types is reported only.
+    So does a test that did not complete, and a result that is marked as failed, whatever figures they have.
+    Results on the deployed instance type are judged; results on other types are only reported.
 
-    Where ``deployed_on`` (what models run on) is not known, every result is held.
+    Where ``deployed_on`` (the models' instance types) is None, every result is judged.
     """
     measured_on = {(result.name, result.instance_type) for result in document.results if result.points}
     lines: list[GateLine] = []
@@ -93,7 +93,7 @@ def _within(result: ResultPart, point: PointPart, gate: GateSettings) -> bool:
 
 
 def _least(points: list[PointPart]) -> PointPart:
-    """The least load that was asked for. Not the least rate: an overloaded endpoint may serve less."""
+    """The least requested load. Not the least rate: an overloaded endpoint may serve less."""
 
     def asked(point: PointPart) -> float:
         # Where a load is neither users nor a rate, all are equal, and the first is taken.

@@ -39,7 +39,7 @@ JSON_TYPES = ["application/json"]
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A single-model endpoint's model as it is deployed, and what it is asked."""
+    """A single-model endpoint's model as it is deployed, and the request to it."""
 
     result: ResultPart  # of the document, without figures: what stays where a job finds nothing
     # of the deployed model, as SageMaker describes it
@@ -203,7 +203,7 @@ def configuration_of(
     _, _, model = describe_endpoint(session.client("sagemaker"), target.call.endpoint_name)
     container = model["PrimaryContainer"]
     payload = payload_of(client, name, files=(), outputs=())
-    body = payload.body("json")  # Inference Recommender is not known to take the binary form
+    body = payload.body("json")  # no documentation states that Inference Recommender takes the binary form
     key = f"{load_test_prefix(test=test)}payloads/{endpoint.models[0]}.tar.gz"
     session.client("s3").put_object(Bucket=bucket, Key=key, Body=packed(body.content))
     subject = Subject(

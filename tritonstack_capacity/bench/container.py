@@ -250,7 +250,7 @@ ADVICE = "container: {allow_metrics: true} in the environment file"
 
 
 class ServerCounters:
-    """Gives what was counted since it was asked last; nothing where nothing can be read."""
+    """Returns the counts since the last reading; empty where the metrics cannot be read."""
 
     def __init__(self, container: LocalContainer | None, *, progress: Progress) -> None:
         """Read them for the first time; ``container`` None: there is none, as in the cloud."""

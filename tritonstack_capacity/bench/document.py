@@ -194,7 +194,7 @@ def _row(result: ResultPart, point: PointPart, *, name: str, percentile: str) ->
 
 
 def addressed_config(config: Mapping[str, str], name: str) -> str:
-    """The addressed model's ``config.pbtxt``: that of its own name, else the first; empty where none is known."""
+    """The addressed model's ``config.pbtxt``: that of its own name, else the first; empty without any."""
     return config.get(name.rpartition("/")[2], next(iter(config.values()), ""))
 
 
@@ -237,7 +237,7 @@ def where(document: BenchDocument) -> str:
 
 
 def notes(document: BenchDocument) -> list[str]:
-    """What else is known of each result, and of models that share an endpoint."""
+    """Notes on each result, and on models that share an endpoint."""
     return [*(line for result in document.results for line in _notes(result)), *_unlike(document)]
 
 

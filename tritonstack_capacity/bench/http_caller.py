@@ -24,7 +24,7 @@ from tritonstack.untrusted.foreign_text import parse_json
 
 @dataclass(frozen=True, kw_only=True)
 class ReadyRequest:
-    """A POST as it goes out, headers signed where the endpoint asks for it."""
+    """A POST as it is sent; headers are signed where the endpoint requires it."""
 
     url: str
     headers: Mapping[str, str]
@@ -35,10 +35,10 @@ Prepare = Callable[[], ReadyRequest]
 """Makes the request; called again when a signature grows old. May block."""
 
 
-# botocore serialises, finds the address and signs as for any call; a handler of its event ``before-send`` takes the
-# request and answers in its place. So nothing of it is written a second time here, and nothing of it is done while
-# load is on: the same request is sent until its signature grows old (AWS takes one for 15 minutes, SageMaker for 5
-# after its date: docs, «AWS Signature Version 4 for API requests»).
+# botocore serialises, resolves the address and signs as for any request; a handler of its event ``before-send`` takes
+# the signed request and returns a response in its place. So none of this is implemented again here, and none of it is
+# done under load: the same request is sent until its signature expires (AWS accepts one for 15 minutes, SageMaker for
+# 5 after its date: docs, «AWS Signature Version 4 for API requests»).
 #
 # Why not an asynchronous boto3: aiobotocore pins the one botocore that it patches (3.10.0 wants 1.43.117), and this
 # project's is newer.

@@ -62,7 +62,7 @@ class IntervalPart(DocumentPart):
 
     @property
     def share(self) -> float | None:
-        """Half the width as a share of the mean; None where it is not known, or the mean is 0."""
+        """Half the width as a share of the mean; None without an interval, or where the mean is 0."""
         return None if self.half_width is None or self.mean == 0 else self.half_width / abs(self.mean)
 
 
@@ -155,13 +155,13 @@ def mean_interval(values: Sequence[float]) -> IntervalPart:
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityRule:
-    """Rounds are repeated until rate and latency are known so well."""
+    """Rounds are repeated until rate and latency are this precise."""
 
     within: float  # half of the confidence interval's width, as a share of the mean (0.1)
     # rounds
     least: int
     most: int
-    percentile: float  # of the latency that must be known
+    percentile: float  # of the latency whose precision counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +257,7 @@ class Measuring:
         now: Callable[[], float],
         on_round: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """``ask`` makes one request; ``now``: seconds of a monotonic clock; ``on_round`` takes each round in words."""
+        """``ask`` sends one request; ``now``: seconds of a monotonic clock; ``on_round`` gets a line on each round."""
         self._ask = ask
         self._on_round = on_round
         self._timing = timing

@@ -134,9 +134,9 @@ class OneModel:
         self.result = result_part(subject, self._body, local=self._local, container=settings.container)
 
     async def run(self) -> None:
-        """The whole measurement; ``result`` is what it came to.
+        """Run the whole measurement; ``result`` holds its outcome.
 
-        Raises WorkFailedError: a first request fails, AWS cannot be asked, or a container cannot be reached.
+        Raises WorkFailedError: a first request fails, or AWS or a container cannot be reached.
         """
         try:
             await self._run()

@@ -45,7 +45,7 @@ def write_results(folder: Path, document: BenchDocument) -> None:
 
 def results_file(named: Path) -> Path:
     """The file of results that a person names by itself, or by its folder."""
-    # Path.is_dir() raises where a folder above may not be entered; reading the file says that as a problem.
+    # Path.is_dir() raises where a folder above may not be entered; reading the file reports that as a problem.
     return named / JSON if os.path.isdir(named) else named  # noqa: PTH112
 
 

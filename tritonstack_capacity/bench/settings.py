@@ -40,7 +40,7 @@ class BenchSettings:
     stop: StopConditions
     container: bool  # straight at the local endpoint's container
     cold_starts: int  # how many are measured for each model
-    # what is sent and asked for; empty: the recipe's sample, the output with a meaning
+    # inputs and requested outputs; empty: the recipe's sample, the output with a meaning
     files: tuple[str, ...]
     outputs: tuple[str, ...]
     # of each model and format

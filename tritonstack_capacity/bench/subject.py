@@ -22,7 +22,7 @@ from tritonstack.models.sample import request_arrays
 
 @dataclass(frozen=True, kw_only=True)
 class BenchTarget:
-    """One model behind an endpoint; of the endpoint None where this caller may not ask SageMaker."""
+    """One model behind an endpoint; the endpoint's facts are None without the permission to describe it."""
 
     name: str  # as the person named it
     release: ModelRelease  # its current archive
@@ -74,7 +74,7 @@ FORMATS: tuple[Format, ...] = ("binary", "json")
 
 @dataclass(frozen=True, kw_only=True)
 class Payload:
-    """A request's inputs, and the outputs that are asked for (None for all)."""
+    """A request's inputs, and the requested outputs (None for all)."""
 
     inputs: dict[str, Array]
     outputs: tuple[str, ...] | None
@@ -143,13 +143,13 @@ _FRAGMENTS = frozenset().union(*WORDS.values())
 
 
 def configured_names(name: str, configurations: Sequence[str], *, model_repos: Path) -> dict[str, str]:
-    """Configuration → the model's name for it, in the order asked for.
+    """Configuration → the model's name for it, in the given order.
 
     Args:
         name: ``[endpoint/]folder``.
-        configurations: names of overlays, or the words of ``WORDS``, which stand for every overlay that is so
+        configurations: names of overlays, or the words of ``WORDS``, which select every overlay that is so
             configured (``dynamic-batching`` is ``pytorch-db`` and ``tensorrt-db`` of ``bert-large``).
-        model_repos: where the folder lies.
+        model_repos: the parent of the folder.
 
     Raises:
         InputError: no such folder, a folder without overlays, or words that name none of them; all at once.

@@ -31,7 +31,7 @@ UNKNOWN = "not known"
 
 
 def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, project: Path | None) -> None:
-    """Print what the environments take, then all that is known of their regions."""
+    """Print the prices that the environments use, then all known prices of their regions."""
     console = result_console()
     own = project_prices(project)
     if environments:
@@ -161,7 +161,7 @@ def command(context: click.Context, /, *, as_json: bool) -> None:
 @region_option
 @json_option()
 def list_prices(*, regions: Sequence[str], as_json: bool) -> None:
-    """Show what is known, each price with its source and date, and what the environments' endpoints take.
+    """Show known prices with source and date, and those that the environments' endpoints use.
 
     Reads only files.
     """
@@ -177,9 +177,9 @@ def list_prices(*, regions: Sequence[str], as_json: bool) -> None:
 def update(*, regions: Sequence[str]) -> int:
     """Update the project's prices.json from AWS's Price List: on-demand prices of endpoints' instances.
 
-    What is in the file goes before the catalogue's prices, for every command, and is there to be reviewed and
-    committed. Needs the permission pricing:GetProducts.
-    Ends with 1 where a price of the list is not clear: what was known of it stays.
+    Every command prefers the file's prices to the catalogue's. Review the file and commit it.
+    Needs the permission pricing:GetProducts.
+    Ends with 1 where a price of the list is not clear: its earlier value stays.
     """
     file = project_folder() / PRICES_FILE
     old = read_price_file(file) if file.exists() else None

@@ -265,7 +265,7 @@ def proposal_document(proposal: Proposal, *, table: CapacityTable) -> dict[str, 
 
 
 def proposal_view(proposal: Proposal, *, table: CapacityTable) -> RenderableType:
-    """Each setting with its reason, and what else to know."""
+    """Each setting with its reason, and notes."""
     change = proposal.change
     title = f"\n{change.endpoint.name} in {proposal.file}, if it serves {change.advice.row.measurement.name}:"
     parts: list[RenderableType] = [title, _settings(change.settings)]

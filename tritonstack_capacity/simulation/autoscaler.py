@@ -43,7 +43,7 @@ class _Counters:
 
 
 class Autoscaler:
-    """Decides how many instances there shall be. ``wanted`` is its last decision."""
+    """Decides the number of instances. ``wanted`` is its last decision."""
 
     def __init__(self, scaling: Scaling, speed: Autoscaling, *, wanted: int) -> None:
         """Begins with ``wanted`` instances."""
@@ -55,7 +55,7 @@ class Autoscaler:
         self._cooldowns = Cooldowns()
 
     def look(self, now: float, serving: Sequence[Instance], *, starting: int) -> int:
-        """Every ``FINEST`` seconds: measure, and decide. How many instances there shall be.
+        """Measure and decide, every ``FINEST`` seconds. Returns the wanted number of instances.
 
         While instances are ``starting`` the endpoint is Updating, and nothing is decided; the cooldown begins after it.
         """
@@ -82,11 +82,11 @@ class Autoscaler:
             self.wanted = wanted
 
     def started(self, now: float) -> None:
-        """An instance takes requests from now on: the cooldown of the scale-out that asked for it begins."""
+        """An instance takes requests from now on: the cooldown of its scale-out begins."""
         self._cooldowns.scaled_out = now
 
     def _wish(self, metric: _Metric, now: float, *, above: bool) -> int | None:
-        """How many instances a metric asks for; None where its alarm is off.
+        """The number of instances that a metric's policy wants; None where its alarm is off.
 
         In proportion to the last value, and to the instances that it was measured with.
         """

@@ -167,7 +167,7 @@ class HeldModel:
     Attributes:
         model, kind: which one.
         queue: requests that wait for an execution (numbers in the trace).
-        late: requests that came while it was on its way out; they make it load again.
+        late: requests that came while it was being unloaded; they make it load again.
         running: executions under way, at most ``kind.copies``.
         in_flight: requests in ``queue`` and under way.
         backlog: those of them that came before it was loaded; counted from the end of the load on.
@@ -261,7 +261,7 @@ class Instance:
         self._turns = machine.parallel_loads  # that are free
         self._memory_line: deque[HeldModel] = deque()  # those whose turn it is, and that wait for memory or a place
         self._patient = False  # whether the end of the patience is scheduled
-        self._leaving = 0  # models on their way out
+        self._leaving = 0  # models that are being unloaded
         self._leaving_memory = 0  # and their GPU memory
 
     @property
@@ -402,7 +402,7 @@ class Instance:
             self._loads.append(held)
 
     def _serve_room(self, now: float) -> None:
-        """Loads get room in the order in which they asked; idle models go for them, the least recently used first."""
+        """Give loads room in order of arrival; idle models are evicted for them, the least recently used first."""
         self._grant(now)
         while self._lacks_room():
             victim = model_to_evict(self._used.values())

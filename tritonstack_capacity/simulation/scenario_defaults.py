@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tritonstack.naming import Platform
 
 
-# What the scenario has stands; other files fill in what it leaves out.
+# The scenario's own values win; other files fill in what it leaves out.
 @dataclass(kw_only=True)
 class Filled:
     """A scenario's values, not checked yet."""
@@ -38,7 +38,7 @@ class Filled:
         return cls(value=copy.deepcopy(value))
 
     def get(self, *location: str | int) -> Any:
-        """What stands at a place; None where nothing does."""
+        """The value at a place; None without one."""
         found = self.value
         for part in location:
             if isinstance(found, dict):

@@ -127,7 +127,7 @@ class CapacityTable:
 
     @property
     def recommended(self) -> CapacityRow | None:
-        """The cheapest that keeps the limit: by the day, or at the load where no day is known; None where none is."""
+        """The cheapest that keeps the limit: by the day, or without a day's curve at the load; None if none does."""
         return self.cheapest_of(self.rows)
 
     @property

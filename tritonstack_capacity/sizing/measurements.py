@@ -67,7 +67,7 @@ class Measurement:
 
     configuration: str  # the name of the model's configuration (``trt-db``: TensorRT with dynamic batching)
     instance_type: str  # where it ran (``ml.g4dn.2xlarge``)
-    invocations_per_minute: Decimal  # what one instance answered in a minute
+    invocations_per_minute: Decimal  # what one instance served in a minute
     # the model's latency at that rate, milliseconds, as the test states it (its percentile with it)
     latency_ms: Decimal
     usd_per_hour: Decimal | None = None  # of one instance, as in the file; None where it is missing
@@ -210,7 +210,7 @@ class InstancePrice:
     """A price with its source, in words."""
 
     usd_per_hour: Decimal  # of one instance
-    source: str  # of the price, with its date where known
+    source: str  # of the price, with its date if there is one
 
 
 def listed_price(instance_type: str, *, region: str, project: Path | None) -> InstancePrice | None:

@@ -39,7 +39,7 @@ class ScalingAdvice:
     hourly: tuple[int, ...] = ()
     # of ``hourly``, and of the greatest count all day; None without a curve or a price
     usd_per_day: tuple[Decimal, Decimal] | None = None
-    curve: DailyCurve | None = None  # the day; None where none is known
+    curve: DailyCurve | None = None  # the day's curve; None without one
 
     @property
     def requests_per_second(self) -> Decimal:
@@ -73,9 +73,8 @@ def scaling_advice(
 ) -> ScalingAdvice:
     """How to scale ``row``'s configuration.
 
-    The maximum is for the load, or for the curve's busiest hour where that is more: neither is left unserved. Without a
-    curve nothing is known of quieter hours: the minimum is ``least``. The least count holds in every hour, and the
-    greatest is never below it.
+    The maximum is for the load or the curve's busiest hour, whichever is more. Without a curve, quieter hours are
+    unknown: the minimum is ``least``. The minimum applies in every hour, and the maximum is never below it.
     """
     target = rounded(row.measurement.invocations_per_minute * safety_factor, digits=TARGET_DIGITS)
     hourly = () if curve is None else tuple(max(least, instances_for(load, rate=target)) for load in curve.loads)
@@ -102,7 +101,7 @@ def scaling_advice(
 def by_the_second(rate: Decimal) -> Decimal:
     """``rate`` (a minute) in seconds, with four digits or as many more as it takes for 60 of it to be ``rate`` again.
 
-    Rounded up, by less than a millionth: rounded down, the target would ask for an instance more than the maximum.
+    Rounded up, by less than a millionth: rounded down, the target would want one instance more than the maximum.
     """
     digits = LEAST_DIGITS
     while True:
@@ -135,7 +134,7 @@ NO_CURVE = "nothing shows how quiet the day gets; --daily-curve FILE does"
 class SettingChange:
     """One setting of the endpoint."""
 
-    field: str  # its name; all but ``initial_instance_count`` stand under ``scaling``
+    field: str  # its name; all but ``initial_instance_count`` are under ``scaling``
     before: Decimal | None  # what holds in the file now; None where nothing does
     after: Decimal  # what is advised; equal to ``before`` where nothing changes
     why: str  # a sentence

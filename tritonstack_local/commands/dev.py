@@ -160,7 +160,7 @@ class Work:
 
     environment: str
     steps: Steps = field(default_factory=Steps)
-    # what the last deployment made of the settings; None before it is known that they are deployed
+    # what the last deployment made of the settings; None until they are deployed
     deployed: Deployable | None = None
     # (endpoint, model) → the digest that its record has
     digests: dict[tuple[str, str], str | None] = field(default_factory=dict)

@@ -100,7 +100,7 @@ def bootstrap_stands(aws: LocalAws) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOnLocalAws:
-    """What is deployed of an environment and is not in its file, or why that is not known."""
+    """Deployed resources of an environment that its file no longer has, or the reason why they are unknown."""
 
     environment: str  # its name
     left: tuple[LeftEntry, ...]  # in the order of their deletion

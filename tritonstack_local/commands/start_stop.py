@@ -71,7 +71,7 @@ def start_local_aws(
     ``iam``: whether permissions are enforced; a part that is started again does as the other part.
 
     Raises InputError: a port is taken, the environments are not made yet, or nothing can be written to the state
-    folder. Raises WorkFailedError: a process ended or did not answer in time; with the last lines of its log.
+    folder. Raises WorkFailedError: a process ended or did not respond in time; with the last lines of its log.
     """
     paths = LocalPaths.from_environment()
     _check_environments()
@@ -168,7 +168,7 @@ def stop_local_aws(*, report: Callable[[str], None] = lambda _step: None) -> str
 
 
 def _stop_recorded(paths: LocalPaths) -> tuple[list[str], list[str]]:
-    """Stop what the record names, then forget it: the parts that were stopped, and those that had ended."""
+    """Stop the parts that the record names and remove it; returns those stopped, and those that had ended."""
     record = read_record(paths)
     stopped: list[str] = []
     ended: list[str] = []

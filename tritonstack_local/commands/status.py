@@ -35,7 +35,7 @@ LEFT_SECONDS = 15.0
 @click.option("--watch", is_flag=True, help="Show a live view, until interrupted.")
 @json_option("Print the runtime's own JSON, and what left the environments' files.")
 def status_command(*, watch: bool, as_json: bool) -> None:
-    """Show local endpoints: their fleets, loaded models, hit ratio, latencies, last errors, and what stands in.
+    """Show local endpoints: their fleets, loaded models, hit ratio, latencies, last errors and stand-ins.
 
     Stacks that are deployed and that their environment's file no longer has are named below, with their cost at AWS.
     """
@@ -238,7 +238,7 @@ def find_logs() -> dict[str, Path]:
     """Every log there is: our own by their names, each endpoint's latest Triton's by the endpoint's name.
 
     Where it has several production variants, the latest of each has the name ``endpoint/variant``, too. Read off the
-    folders, so that logs are found when the runtime no longer answers.
+    folders, so that logs are found when the runtime no longer responds.
     """
     paths = LocalPaths.from_environment()
     logs = {path.stem: path for path in sorted(paths.logs.glob("*.log"))}

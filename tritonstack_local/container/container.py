@@ -264,7 +264,7 @@ class TritonContainer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Stop the container: at once where the block did not end, since a server that still loads hears no SIGTERM."""
+        """Stop the container: at once after an exception, since a server that still loads does not react to SIGTERM."""
         if kind is None:
             self.stop()
         else:

@@ -90,7 +90,7 @@ class Enclosure:
         """
         command = {"argv": list(argv), "env": dict(env), "shm_prefix": self.shm_prefix}
         self.pid = int(self._ask(json.dumps(command))["pid"])
-        with contextlib.suppress(ProcessLookupError):  # it ended at once; `exited` tells
+        with contextlib.suppress(ProcessLookupError):  # it ended at once; `exited` has the reason
             self._pidfd = os.pidfd_open(self.pid)
 
     @property

@@ -11,8 +11,8 @@ It ends with the server: exit code as in a shell (128 + signal). It kills the se
 and the kernel kills the server when the launcher is gone.
 
 Inside the namespaces the server finds what a container has: a network of its own, process numbers of its own (it is
-number 1: when it dies, everything it started dies), a ``/dev/shm`` of its own (half the memory, as SageMaker gives),
-and its models and backends under ``/opt``. Nothing on the machine itself is changed.
+number 1: when it ends, everything that it started ends), a ``/dev/shm`` of its own (half the memory, as SageMaker
+gives), and its models and backends under ``/opt``. Nothing on the machine itself is changed.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def mount_under_opt(mounts: dict[str, str]) -> None:
 
 
 def start(argv: list[str], env: dict[str, str], *, own_processes: bool) -> int:
-    """Start the server. It dies with this process, and gains no privileges. Returns its process id."""
+    """Start the server, which ends with this process and gains no privileges. Returns its process id."""
     alive, held = os.pipe()  # `held` closes with this process: the child's check that it was not orphaned at birth
     child = os.fork()
     if child:

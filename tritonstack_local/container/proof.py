@@ -87,7 +87,7 @@ def answer_in_container(
 
     Raises InputError: the environments of the local Triton are not made on this machine. Raises LackingModuleError: the
     stand-in for an execution environment lacks a module that a Python model imports. Raises WorkFailedError: the
-    repository does not load, or the request is refused; with the server's own words, and files by their paths in
+    repository does not load, or the request is refused; with the server's own message, and files by their paths in
     ``repository``.
     """
     _require({need for need in needs if need != PARAMETER})

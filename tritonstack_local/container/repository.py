@@ -41,8 +41,8 @@ def with_local_environment(
 ) -> tuple[str, str | None]:
     """A configuration whose execution environment is one for the local server's Python.
 
-    Where the archive carries one for that Python, it is used and nothing changes. A path that leads to nothing in any
-    container stays, and the server refuses it here as there: a relative one, which the server looks for in its own
+    Where the archive carries one for that Python, it is used and nothing changes. A path that exists in no
+    container stays, and both servers refuse it: a relative one, which the server looks for in its own
     working directory, and one outside the model's directory that the archive does not have. Otherwise a folder is made
     in the model's directory whose ``activate`` puts ``environment`` first on PATH and names the stand-in in the
     container's log, which is where ``tritonstack local status`` has it from.
@@ -53,13 +53,13 @@ def with_local_environment(
         text: the configuration.
         model: the model's directory.
         archive: the folder that the model's archive was unpacked into.
-        environment: the virtual environment that stands in.
+        environment: the virtual environment that takes its place.
         python: the minor version of the local server's Python.
-        release: the Triton release asked for, if it is known.
+        release: the requested Triton release, if there is one.
         file: the configuration's name, for errors.
 
     Returns:
-        the configuration, and what stands in for what: None where nothing does.
+        the configuration, and a line on the stand-in; None without one.
     """
     named = string_parameter(text, PARAMETER, file=file)
     if named is None:
@@ -246,7 +246,7 @@ faulthandler.register(signal.SIGUSR1, file=2)
 def prepare_backends(folder: Path, files: TritonFiles) -> None:
     """Make ``folder`` the server's backend directory: NVIDIA's Python backend and this project's CPU stand-ins.
 
-    Files are hard links or copies: the server refuses a backend that lies elsewhere behind a symbolic link.
+    Files are hard links or copies: the server refuses a backend behind a symbolic link that leads elsewhere.
     """
     shutil.rmtree(folder, ignore_errors=True)
     native = files.triton / "pytriton" / "tritonserver" / "backends" / "python"
@@ -282,14 +282,14 @@ def prepare_model_data(
     """Let an unpacked archive load here: without a GPU, and with the local server's Python.
 
     Every ``config.pbtxt`` has its instances on the CPU afterwards, and names an execution environment only where there
-    is one for that Python: the archive's own, or the environment with torch, which stands in. The rest of each file
+    is one for that Python: the archive's own, or in its place the environment with torch. The rest of each file
     stays the same. Idempotent.
 
     Raises ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
 
     Args:
         folder: where the archive was unpacked: one model, or several in a folder each.
-        release: the Triton release asked for, if it is known; it decides which Python another one stands in for.
+        release: the requested Triton release, if there is one; it gives the Python version of the real image.
         files: where the server is installed; default: this repository's environments.
 
     Returns:
@@ -321,7 +321,7 @@ def prepare_model_data(
     return tuple(changes)
 
 
-# --- Edits of config.pbtxt: the rest of a file says the same ---
+# --- Edits of config.pbtxt: the rest of a file keeps its meaning ---
 # Source of the fields' meaning: model_config.proto of triton-inference-server/common (ModelInstanceGroup).
 
 _ON_GPU = ("KIND_GPU", 1)

@@ -1,10 +1,10 @@
-"""What SageMaker's ``serve`` script makes of a container's environment: the server's arguments and its environment.
+"""The server's arguments and environment that SageMaker's ``serve`` script makes from a container's environment.
 
 Source: ``docker/sagemaker/serve`` of triton-inference-server/server, tags v2.21 to v2.71. Its traps are kept, since a
 configuration that falls into one in the cloud must fall into it here:
 
 - Verbose logging is on unless SAGEMAKER_TRITON_LOG_VERBOSE is set (since release 23.02).
-- SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING goes to ``--model-namespacing`` as it stands: ``false`` disables.
+- SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING is passed to ``--model-namespacing`` unchanged: ``false`` disables.
 - SAGEMAKER_TRITON_PING_MODE is computed but not exported: the server sees it only where the container's environment
   has that variable already, whatever its value.
 - All values are expanded unquoted, so white space splits them into arguments.

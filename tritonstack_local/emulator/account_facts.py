@@ -124,7 +124,7 @@ def install() -> None:
         name = request.get("repositoryName", "")
         answer: ServiceResponse = described(request)
         if re.fullmatch(r"cdk-[a-z0-9]+-container-assets-\d{12}-[a-z0-9-]+", name):
-            # As if pushed, so that the CDK's command line asks no Docker engine to build it: no image runs here.
+            # As if pushed, so that the CDK's command line does not build it with Docker: no image runs here.
             logger.warning("an image of %s is not built: the local AWS serves with its own Triton", name)
             tags = [each["imageTag"] for each in request.get("imageIds", ())]
             answer = json_response({"imageDetails": [{"repositoryName": name, "imageTags": tags}]})

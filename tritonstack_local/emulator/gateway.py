@@ -100,7 +100,7 @@ class Faults:
             self._waiting.append(fault)
 
     def clear(self) -> None:
-        """Forget those that are still to come."""
+        """Remove the faults that were not used."""
         with self._lock:
             self._waiting.clear()
 
@@ -149,7 +149,7 @@ class Faults:
         return None
 
 
-# So a client that knows nothing but ``AWS_ENDPOINT_URL`` can invoke; who wants the short way gives the runtime's own
+# So a client can invoke with ``AWS_ENDPOINT_URL`` alone; the direct connection is the runtime's own
 # URL.
 INVOCATION = re.compile(r"^/endpoints/[^/]+/(invocations|invocations-response-stream|async-invocations)$")
 """The paths of SageMaker Runtime's operations."""
@@ -226,7 +226,7 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection's request, or the server's life cycle."""
         answer: GatewayResponse | None = None
-        if scope["type"] == "websocket":  # no service here has any, and a page may open one without asking
+        if scope["type"] == "websocket":  # no service here has any, and a browser sends no preflight for one
             await receive()
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -287,7 +287,7 @@ class Gateway:
         return _json(*said)
 
     def _fault(self, method: str, body: bytes | None) -> Said:
-        """POST adds a fault, DELETE forgets all, GET shows them; 400 for what is none."""
+        """POST adds a fault, DELETE removes all, GET returns them; 400 for an invalid one."""
         try:
             if method == "POST":
                 self._faults.add(body or b"")

@@ -76,9 +76,9 @@ def _client(service: str, region: str, attempts: int, *keys: str) -> Any:
 
 _LONGEST_ENUM = 40
 _NUMBERS = ("integer", "long", "float", "double")
-# Smithy's integer and long are signed; its JSON knows no infinity.
+# Smithy's integer and long are signed; its JSON has no infinity.
 _INTEGER_BITS = {"integer": 32, "long": 64}
-# Java's character classes, which AWS's patterns use and Python's do not know. Slightly wider than the originals.
+# Java's character classes, which AWS's patterns use and Python's lack. Slightly wider than the originals.
 _JAVA_CLASSES = {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s"}
 
 

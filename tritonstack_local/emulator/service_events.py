@@ -169,7 +169,7 @@ class LogStream:
     def __init__(self, group: str, stream: str, *, writer: Principal, prefix: Callable[[], str]) -> None:
         """In the account and region of the calling context.
 
-        ``writer``: whose permissions count, once, now. ``prefix`` begins the lines that ``say`` writes.
+        ``writer``: the principal whose permissions are checked, once, now. ``prefix`` begins the lines of ``say``.
         """
         self._prefix = prefix
         self.refusal = refusal_of(writer, log_needs(group, stream), by=f"log of {group}")

@@ -69,7 +69,7 @@ def role_trusts(arn: str, service: str) -> bool:
 
 
 def as_response(operation: Callable[..., Any], *, invalid: str = "ValidationException") -> Callable[..., Any]:
-    """An operation of MiniStack's, in JSON, that is answered with the RefusedError that it raises.
+    """A JSON operation of MiniStack's; a RefusedError that it raises becomes the response.
 
     ``invalid``: the service's error code of a request that botocore's model does not allow.
     """

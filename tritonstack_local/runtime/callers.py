@@ -92,7 +92,7 @@ _Call = tuple[bytes, str, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    at: float  # the monotonic time at which it was asked for
+    at: float  # the monotonic time of the request for it
     refusal: InvokeError | None
 
 

@@ -67,7 +67,7 @@ class DeployedModel:
     """A SageMaker Model's only container."""
 
     name: str
-    image: str  # the container image that was asked for; it names the Triton release
+    image: str  # the requested container image; it names the Triton release
     environment: Mapping[str, str]  # the container's environment variables
     multi_model: bool
     data: S3Location  # the archive, or in multi-model mode the prefix of the archives

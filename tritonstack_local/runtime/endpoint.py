@@ -117,7 +117,7 @@ class RunningEndpoint:
 
         Args:
             described: what was read.
-            as_of: the monotonic time at which reading it began. What is older than the last shift is not believed.
+            as_of: the monotonic time at which reading it began. A reading older than the last traffic shift is ignored.
         """
         if as_of < self._shifted_at:
             return

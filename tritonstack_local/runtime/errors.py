@@ -106,7 +106,7 @@ class ContainerAddress:
         )
 
     def no_answer(self) -> InvokeError:
-        """The container closed the connection, which it does when it dies."""
+        """The container closed the connection, as it does when it ends."""
         return self.model_error(
             status=NO_STATUS,
             message=f"Amazon SageMaker could not get a response from the {self.endpoint} endpoint. This can occur when "

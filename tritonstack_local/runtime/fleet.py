@@ -413,7 +413,7 @@ class RunningFleet:
             ending.push_async_callback(self.models.close)
             if self.client is not None:
                 ending.callback(self.client.close)
-            ending.callback(self.ready.set)  # whoever waits for the container learns that there will be none
+            ending.callback(self.ready.set)  # waiting requests get the error that there will be no container
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)

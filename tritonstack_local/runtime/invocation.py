@@ -38,7 +38,7 @@ _TARGET_MODEL = re.compile(r"[!-~][ -~]{0,1023}")
 
 
 def checked_target(raw: bytes) -> str:
-    """The TargetModel of a request: a relative path below the prefix, with no way out of it.
+    """The TargetModel of a request: a relative path that stays below the prefix.
 
     Raises InvokeError: ValidationError.
     """

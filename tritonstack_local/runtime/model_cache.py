@@ -232,8 +232,8 @@ class ModelCache:
     async def _make_room(self, newcomer: CachedModel) -> None:
         """Unload the least recently used idle model, or wait until something changed.
 
-        Where as many models are on their way out already as loads want room, one of those will do. The patience counts
-        from the first look: a model whose next request comes as its last one ends changes often and is never idle.
+        Where as many models are being unloaded as loads need room, no further one is. The patience counts from the
+        first attempt: a model whose next request arrives as its last one ends changes often and is never idle.
         """
         self._wanting_room += 1
         try:
@@ -325,7 +325,7 @@ class ModelCache:
     # Life of the container ------------------------------------------------------------------------------------------
 
     def container_gone(self) -> list[str]:
-        """The container died: nothing is loaded any more. Returns what was, the most recently used first."""
+        """The container ended: no model is loaded any more. Returns those that were, the most recently used first."""
         loaded = [model for model in self.models.values() if model.state in (ModelState.LOADED, ModelState.RETIRING)]
         loaded.sort(key=attrgetter("last_used"), reverse=True)
         for model in loaded:

@@ -61,8 +61,8 @@ class UpstreamConnection(asyncio.Protocol):
     def start(self, head: bytes, body: bytes, *, seconds: float, ended: Callable[[RequestOutcome], None]) -> None:
         """Send one request whose head ends with the blank line.
 
-        ``ended`` is called once: with the answer, ContainerGoneError, or TimeoutError after ``seconds``. The
-        time-out is checked for all connections now and then, which is cheaper than a timer for each request.
+        ``ended`` is called once: with the response, ContainerGoneError, or TimeoutError after ``seconds``. Time-outs of
+        all connections are checked periodically, which is cheaper than a timer for each request.
         """
         if self.closed:
             ended(ContainerGoneError("the connection is closed"))
@@ -127,12 +127,12 @@ class UpstreamConnection(asyncio.Protocol):
 
 # Triton's front end (libevhtp) binds a connection to one of its 8 threads when it accepts it, and a load or an unload
 # keeps that thread busy until it is done. Measured: connections that are opened one after the other all get the first
-# thread, and then no model responds while another one loads. Hence:
+# thread, and then no model responds while another one loads. Therefore:
 #
-# - connections are opened several at once, which spreads them over the threads: as many as are worth while on this
-#   machine, and more while a load goes on, to get past its thread;
-# - a load or unload travels on a lane, and while it does, a connection takes requests only once it has responded to a
-#   ``GET /ping``; from then on it counts as apart from that lane, and gets no further ping;
+# - several connections are opened at once, which spreads them over the threads: as many as this machine can use, and
+#   more while a load goes on, to reach other threads;
+# - a load or unload is sent on a lane. Meanwhile a connection takes requests only once it has responded to a
+#   ``GET /ping``; from then on it is known to be on another thread than that lane, and gets no further ping;
 # - a connection whose response is late shares the lane's thread and is closed.
 PING = b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n"
 PROBE_SECONDS = 400.0
@@ -279,7 +279,7 @@ class ConnectionPool:
         try:
             for connection in late:
                 connection.expire()
-        finally:  # who was called back may fail; the others' time-outs stand all the same
+        finally:  # a callback may fail; the others' time-outs are checked all the same
             if self._all and not self._closed:
                 self._sweep = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._look_for_late_answers)
             else:

@@ -21,10 +21,9 @@ from tritonstack_local.runtime.fleet import FleetState, InstanceUsage, RunningFl
 from tritonstack_local.runtime.metrics import by_namespace
 from tritonstack_local.runtime.settings import RuntimeSettings
 
-# Triton notes every request of a multi-model endpoint with a line of its own (sagemaker_server.cc). Under load these
-# are thousands a second, and sending them took a tenth of the processor from the models. So of these lines, and of no
-# others, only the first of each second or so are sent; one line says how many were left out. The container's own file
-# has all.
+# Triton logs every request of a multi-model endpoint with a line of its own (sagemaker_server.cc). Under load these are
+# thousands a second, and sending them took a tenth of the processor from the models. So of these lines alone only the
+# first of about each second are sent, with one line on how many were left out. The container's own file has all.
 STAND_IN = "tritonstack stand-in:"
 BATCH_LINES = 1000
 BATCH_BYTES = 256 * 1024

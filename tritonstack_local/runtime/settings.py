@@ -29,7 +29,7 @@ class RuntimeSettings:
     quiet_seconds: float = 0.4  # the pause while nothing changes
     flush_seconds: float = 5.0  # how often metrics are sent
     log_seconds: float = 1.0  # how often the container's log is sent
-    health_seconds: float = 5.0  # how often a serving container is asked for /ping
+    health_seconds: float = 5.0  # interval of requests to a serving container's /ping
     unhealthy_seconds: float = 60.0  # how long a container may leave /ping unanswered before it is started again
     drain_seconds: float = 75.0  # how long a replaced fleet may finish its requests
     max_connections: int = 64  # connections to one container; further requests queue

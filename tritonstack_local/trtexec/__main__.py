@@ -1,6 +1,6 @@
 """``trtexec-stand-in MACHINE …``: trtexec's options checked, its files read and written, and no engine built.
 
-It takes the options of one TensorRT version and refuses others as trtexec does, checks the shapes against the ONNX
+It accepts the options of one TensorRT version and refuses others as trtexec does, checks the shapes against the ONNX
 graph, and writes the graph with a mark in the plan's place. Such a file it runs with ONNX Runtime on the CPU.
 """
 

@@ -51,8 +51,8 @@ def machine_with(*, tensorrt: str, gpu: str, compute_capability: str, **driver: 
 def make_stand_ins(folder: Path, machine: Machine) -> StandIns:
     """Write ``trtexec-stand-in``, ``nvidia-smi-stand-in`` and ``nvidia_entrypoint-stand-in.sh``.
 
-    The last one does what NVIDIA's entrypoint does: it prints the outcome of CUDA's forward compatibility, in the
-    variable of ``/etc/shinit_v2``, and runs what it is given.
+    The last one does what NVIDIA's entrypoint does: it prints the outcome of CUDA's forward compatibility, from the
+    variable of ``/etc/shinit_v2``, and runs its arguments.
     """
     python = environment_python("backends")
     folder.mkdir(parents=True, exist_ok=True)
@@ -100,10 +100,10 @@ def known_instance_types() -> list[str]:
 
 
 def stand_in_variables(image: str, *, gpu: str | None) -> tuple[dict[str, str], str]:
-    """The variables that name the stand-ins for an image on a GPU, and a line for the log about what stands in.
+    """The variables that name the stand-ins for an image on a GPU, and a line for the log about them.
 
-    None for an image without a GPU's programs. The stand-ins are made once a pair, for the emulator's life. Raises
-    NoStandInsError: the catalogue does not know the pair.
+    None for an image without a GPU's programs. The stand-ins are made once a pair, until the emulator ends. Raises
+    NoStandInsError: the catalogue does not have the pair.
     """
     release = release_of(image)
     if release is None or gpu is None:
@@ -115,7 +115,7 @@ def stand_in_variables(image: str, *, gpu: str | None) -> tuple[dict[str, str], 
 
 @functools.cache
 def _made(release: str, gpu: str) -> dict[str, str]:
-    """Of a release whose TensorRT is not known for certain the newest candidate is taken."""
+    """For a release whose TensorRT version is uncertain, the newest candidate is taken."""
     catalogue = load_catalogue()
     known = catalogue.release(release)
     if known is None:

@@ -48,7 +48,7 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         advice = _advice(view, model.backend) or (f"write {meant}" if meant else nearest(model.backend, known, most=1))
         yield at_line(model, line, "backend-not-in-release", f"backend {model.backend}", allowed, advice)
     if config.decoupled:
-        # From release 25.03 on /invocations can be told to generate (sagemaker_server.cc); settings refuse that.
+        # From release 25.03 on /invocations can be set to generate (sagemaker_server.cc); settings refuse that.
         yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true")
     if node.has("model_repository_agents"):
         yield at_field(model, "model_repository_agents", "repository-agent", "model_repository_agents")
@@ -180,7 +180,7 @@ def _graph(view: RepositoryView, model: ModelView, path: Path) -> tuple[OnnxGrap
     if path.is_file():
         try:
             return read_graph(path), path
-        except OnnxError:  # onnx-unreadable says it
+        except OnnxError:  # reported by onnx-unreadable
             return None, path
     return promised_graph(view, model), view.root / "recipe.yaml"
 

@@ -194,7 +194,7 @@ def _may_run_on_gpu(view: RepositoryView, model: ModelView) -> bool:
 
 
 def _tensors(model: ModelView) -> Iterator[Finding]:
-    """Tensors that the backend asks for by their names and with their type, in every request."""
+    """Tensors that the backend requires in every request, by name and type."""
     node = model.config.node
     allowed = f'name: "{INPUT}" data_type: TYPE_FP32'
     names = [tensor.name for tensor in model.config.inputs]

@@ -40,7 +40,7 @@ def check_forest(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         path = model.on_disk(f"{version}/{model.model_file}") if model.model_file else None
         try:
             forest = read_forest(path) if path else None
-        except ForestError:  # model-file-content says it, and what a file of another format is
+        except ForestError:  # reported by model-file-content, as is a file of another format
             forest = None
         if path is not None and forest is not None and forest.format == model.config.forest_type:
             passes = given_parameters(model).get("xgboost_allow_unknown_field") == "true"
@@ -66,9 +66,9 @@ IN_ONNX = "write it so, or convert it to ONNX with onnxmltools"
 
 
 def unread_file(forest: Forest, release: TritonRelease | None, *, passes_unknown: bool = False) -> Mismatch | None:
-    """What of a file a release does not read; without one what none reads. None for nothing.
+    """The part of a file that a release cannot read; without a release, that no release can. None where all is read.
 
-    ``passes_unknown``: whether fields that treelite does not know are passed over: ``xgboost_allow_unknown_field``.
+    ``passes_unknown``: whether fields unknown to treelite are ignored: ``xgboost_allow_unknown_field``.
     """
     found, allowed = "", ""
     if forest.booster == "gblinear":
@@ -196,7 +196,7 @@ def _lengths(
 
 
 def _objective(model: ModelView, forest: Forest) -> Iterator[Finding]:
-    """Classes asked of a model that predicts values; a threshold that every probability passes, or none."""
+    """Class output for a model that predicts values; a threshold that every probability passes, or none."""
     given, facts = given_parameters(model), fil_facts()
     line = model.config.node.line_of("parameters")
     if forest.objective in facts["values"]:

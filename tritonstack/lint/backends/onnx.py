@@ -1,4 +1,4 @@
-"""Rules about a configuration against its ONNX file or a recipe's promised graph, and about operators that images lack.
+"""Rules on a configuration against its ONNX file or a recipe's declared graph, and on operators that images lack.
 
 Source: onnxruntime_backend src/onnxruntime.cc (ModelState::AutoCompleteConfig, ModelInstanceState::ValidateInputs,
 ValidateOutputs, ValidateBooleanSequenceControl, ValidateTypedSequenceControl), src/onnxruntime_utils.cc
@@ -42,7 +42,7 @@ def check_graph(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     for path in paths:
         try:
             graph = read_graph(path)
-        except OnnxError:  # onnx-unreadable says it
+        except OnnxError:  # reported by onnx-unreadable
             continue
         yield from _compare(model, graph, str(path.relative_to(model.directory)))
     promised = None if paths else promised_graph(view, model)

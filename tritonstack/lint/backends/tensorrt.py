@@ -21,7 +21,7 @@ from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
 
 
 def check_engine(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What differs between a configuration and its engine, as the recipe promises it or its build described it."""
+    """Differences between a configuration and its engine, as the recipe declares it or its build described it."""
     if model.backend != "tensorrt":
         return
     yield from _integers(view, model)

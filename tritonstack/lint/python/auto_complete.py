@@ -81,7 +81,7 @@ def _parameter(function: ast.FunctionDef) -> str | None:
 
 
 def _constants(tree: ast.Module) -> dict[str, Any]:
-    """The literals that names of the module stand for, each given once."""
+    """Names of the module that are bound to a literal, each assigned once."""
     found: dict[str, Any] = {}
     given = [
         node.targets[0].id

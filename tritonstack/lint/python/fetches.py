@@ -224,7 +224,7 @@ def _named(entry: FetchingCall, call: LoadCall) -> list[ast.expr]:
 
 
 def _words(node: ast.expr, call: LoadCall, program: Program) -> Iterator[str]:
-    """The words of a command; a part that is not known is one, and Python itself is called ``python``."""
+    """The words of a command; an unknown part is one word, and Python's own path is ``python``."""
     for placed in program.follow(node, call.scope):
         at = placed.node
         if isinstance(at, ast.BinOp):
@@ -259,7 +259,7 @@ def _is_on(entry: FetchingCall, given: Mapping[str, ast.expr], call: LoadCall, p
 
 
 def _is_constant(node: ast.expr | None, value: object, call: LoadCall, program: Program) -> bool:
-    """Whether an argument is given and has this value, in all that it may stand for."""
+    """Whether an argument is given and each of its possible values is this one."""
     return node is not None and all(
         isinstance(each.node, ast.Constant) and each.node.value == value for each in program.follow(node, call.scope)
     )

@@ -50,7 +50,7 @@ class Module:
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Where an expression stands, and the arguments that its function was called with."""
+    """The place of an expression, and the arguments that its function was called with."""
 
     module: Module
     function: Function | None = None  # None: at module level, or in the body of ``owner``
@@ -79,7 +79,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Text:
-    """A text, in which :data:`UNKNOWN` stands for what reading does not show."""
+    """A text; :data:`UNKNOWN` marks parts that reading does not show."""
 
     value: str
     is_fallback: bool = False
@@ -91,7 +91,7 @@ class Text:
 
 
 class Program:
-    """A model's program with its own modules, and what their names stand for."""
+    """A model's program with its own modules, and the values of their names."""
 
     def __init__(self, path: Path, *, folders: Sequence[Path], root: Path, parameters: Mapping[str, str]) -> None:
         """``folders``: where its imports are looked for; ``root``: nothing outside of it is read.
@@ -131,9 +131,9 @@ class Program:
         return bool(name) and any((folder / name).exists() for folder in self._folders)
 
     def follow(self, node: ast.AST, scope: Scope, depth: int = 0) -> tuple[Placed, ...]:
-        """What an expression may stand for: the expressions, functions, classes or modules that its names were given.
+        """Possible values of an expression: the expressions, functions, classes or modules that its names were given.
 
-        Branches are not decided, so there may be several. What is unknown stands for itself.
+        Branches are not decided, so there may be several. An unknown expression is its own value.
         """
         self._steps += 1
         found: Iterable[Placed] = ()
@@ -208,7 +208,7 @@ class Program:
         return tuple(dict.fromkeys(found))
 
     def asks_for_files_of_archive(self, test: ast.AST, scope: Scope) -> bool:
-        """Whether a condition asks whether a file of the archive is there."""
+        """Whether a condition tests that a file of the archive exists."""
         calls = [node for node in ast.walk(test) if isinstance(node, ast.Call)]
         asking = [
             call for call in calls if isinstance(call.func, ast.Attribute | ast.Name) and _last(call.func) in _EXISTENCE
@@ -234,7 +234,7 @@ class Program:
         return self._bound[owner]
 
     def symbol(self, name: str, module: Module, depth: int = 0) -> tuple[Placed, ...]:
-        """What a name stands for at the level of a module, in one of those that it takes it from too."""
+        """The value of a name at module level, also through the modules that it is imported from."""
         scope = Scope(module)
         bindings, _ = latest(self._bindings(module.tree).get(name, ()), EVERYWHERE)
         if bindings:
@@ -252,7 +252,7 @@ class Program:
         return ()
 
     def follow_defined(self, value: ast.AST, scope: Scope, depth: int) -> tuple[Placed, ...]:
-        """What a name was given: a function or class itself, or what the expression stands for."""
+        """The value that a name was given: a function or class itself, or the values of its expression."""
         if isinstance(value, Function | ast.ClassDef):
             return (Placed(value, scope),)
         return self.follow(value, scope, depth + 1)
@@ -321,7 +321,7 @@ class Program:
         made_by: Placed | None = None,
         seen_from: tuple[Scope, Position] | None = None,
     ) -> Iterator[Placed]:
-        """What an attribute of a class or of its objects stands for: a method, or what any method has given it.
+        """The values of an attribute of a class or of its objects: a method, or what any method has assigned to it.
 
         ``made_by``: the call that made the object. ``seen_from``: a method of it and a place there, whose own earlier
         values go before those of others.
@@ -450,7 +450,7 @@ def _is_item(node: ast.AST, key: str) -> bool:
 
 
 def _method_around(scope: Scope, value: ast.AST) -> Scope | None:
-    """The method whose object ``self`` or ``super()`` stands for, from inside of its functions too."""
+    """The method whose object ``self`` or ``super()`` is, from inside of its functions too."""
     place: Scope | None = scope
     while place is not None and place.function is not None:
         is_method = place.owner is not None and place.outer is None

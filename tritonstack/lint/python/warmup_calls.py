@@ -1,4 +1,4 @@
-"""Rules about warm-up requests of Python models that send requests to others (BLS): the others do not answer yet.
+"""Rules about warm-up requests of Python models that send requests to others (BLS): the others do not serve yet.
 
 Source: core src/server.cc (InferenceServer::InferAsync: "Server not ready" until every model of the start is loaded),
 src/backend_model.cc (warm-up is part of loading); seen with Triton 24.10 in both modes.
@@ -25,7 +25,7 @@ _READS = {"has_error", "error", "output_tensors", "get_output_tensor_by_name"}
 
 
 def check_warmup_calls(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """Programs whose ``execute`` sends requests to others whatever it is asked, and that are warmed up."""
+    """Warmed-up programs whose ``execute`` sends requests to others, whatever the input."""
     warmups = [each for each in model.config.node.nodes("model_warmup") if each.integer("batch_size") > 0]
     if model.backend != "python" or not warmups:
         return

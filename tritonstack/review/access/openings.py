@@ -1,4 +1,4 @@
-"""Openings: what a change opens or closes of networks, of data, and of ways out for programs."""
+"""Openings: access to networks and data, and outbound access of programs, that a change opens or closes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases of models that earlier commits of a snapshot have: they tell a rollback from a rebuild."""
+"""Releases of models in earlier commits of a snapshot, which distinguish a rollback from a rebuild."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ def model_changes(
 ) -> tuple[ModelEntry, ...]:
     """Every model that changes, by stack, endpoint and model.
 
-    ``earlier``: which releases were before; without it a rollback shows as a rebuild. ``folders``: what the models'
-    folders say.
+    ``earlier``: earlier releases; without them a rollback shows as a rebuild. ``folders``: facts from the models'
+    folders.
     """
     old, new = ({(each.stack, each.endpoint): each for each in served_sets(side)} for side in (before, after))
     folders = folders or ModelFolders()
@@ -184,7 +184,7 @@ def _change(
     if before == after and platforms is None:
         return None
     side = new if new is not None and after is not None else old
-    assert side is not None  # noqa: S101 - a model stands on one side at least
+    assert side is not None  # noqa: S101 - a model is on one side at least
     of = f"{model} of {side.endpoint}"
     if before is None:
         kind, sentence = ModelChangeKind.ADDED, f"{of} is added ({after})."

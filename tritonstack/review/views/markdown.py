@@ -47,9 +47,9 @@ def markdown(document: ReviewDocument, *, whole: str = WHOLE) -> str:
 
 
 def _shown(block: Block) -> Block:
-    """A block whose names and values, which may be anybody's, end no line, move no cursor and turn no text around.
+    """A fenced block in which untrusted names and values cannot end a line, move the cursor or reverse text.
 
-    Every other line end than ours is one for GitHub too, and would end a fence.
+    GitHub treats every Unicode line end as one, and it would end the fence.
     """
     short = None if block.short is None else visible(block.short, keep=KEPT)
     return replace(block, text=visible(block.text, keep=KEPT), short=short)
@@ -224,7 +224,7 @@ def _longest_run(lines: Iterable[str]) -> int:
 
 
 def code(value: str) -> str:
-    """A name as it stands, in a list or a cell of a table."""
+    """A name as code, in a list or a cell of a table."""
     plain = " ".join(value.split()).replace("|", "\\|") or " "
     ticks = "`" * (1 + _longest_run([plain]))
     pad = " " if plain.startswith("`") or plain.endswith("`") else ""

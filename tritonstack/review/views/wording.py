@@ -58,7 +58,7 @@ def match_groups(document: ReviewDocument) -> Iterator[MatchGroup]:
     """What the policy matches, in the report's order."""
     for (policy, environment), matches in groupby(document.matches, key=lambda each: (each.policy, each.environment)):
         sentences = tuple(each.sentence for each in matches)
-        # One line that says "1 more" is as long as the one that it leaves out.
+        # A line "1 more" is as long as the line that it would replace.
         first = MOST_MATCHES if len(sentences) > MOST_MATCHES + 1 else len(sentences)
         yield MatchGroup(policy=policy, environment=environment, first=sentences[:first], rest=sentences[first:])
 

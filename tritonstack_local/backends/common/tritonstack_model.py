@@ -65,7 +65,7 @@ class ModelSettings:
         self.first_instance = args.get("model_instance_name", "_0_0").endswith("_0_0")
 
     def log(self, line):
-        """A line of this model in the server's log, whatever its log settings; the first instance speaks for all."""
+        """Write a line of this model to the server's log, whatever its log settings; only the first instance writes."""
         if self.first_instance:
             sys.stdout.write(f"{line} (model {self.name})\n")
             sys.stdout.flush()

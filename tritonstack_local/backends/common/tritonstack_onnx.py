@@ -228,11 +228,11 @@ class OnnxModel(BatchingModel):
         """
         config = auto_complete_model_config.as_dict()
         given = {"input": config.get("input") or config.get("batch_input"), "output": config.get("output")}
-        # The Python backend does not say here which model it is about; its own command line does.
+        # The Python backend does not name the model here; its command line does.
         path = Path(os.fsdecode(Path("/proc/self/cmdline").read_bytes().split(b"\0")[1]))
         path = path / "model.onnx" if path.is_dir() else path
         if all(given.values()) or not path.is_file():
-            return auto_complete_model_config  # `initialize` says what is missing
+            return auto_complete_model_config  # `initialize` reports what is missing
         session = onnxruntime.InferenceSession(graph_of(path), providers=["CPUExecutionProvider"])
         refuse_other_types(SimpleNamespace(name=config["name"]), session)
         described = {"input": session.get_inputs(), "output": session.get_outputs()}

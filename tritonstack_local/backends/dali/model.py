@@ -1,11 +1,11 @@
-"""Stands in for Triton's DALI backend: the model's pipeline with every operator on the CPU.
+"""Stand-in for Triton's DALI backend: the model's pipeline with every operator on the CPU.
 
 Files and parameters as triton-inference-server/dali_backend documents them: ``model.dali`` (a serialised pipeline) or
 ``dali.py`` (a pipeline marked ``@autoserialize``), and ``parameters { key: "num_threads" }``.
 
-Memory: a process of its own runs this and ends when the model is unloaded, so DALI's memory is given back every time.
-The real backend shares the server's process and gives GPU memory back only where the server was started with
-``--backend-config=dali,release_after_unload=true``, which the settings' check asks for.
+Memory: a process of its own runs this and ends when the model is unloaded, so DALI's memory is freed every time.
+The real backend shares the server's process and frees GPU memory only where the server was started with
+``--backend-config=dali,release_after_unload=true``, which the settings' check requires.
 """
 
 import importlib.util

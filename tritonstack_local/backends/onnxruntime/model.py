@@ -1,4 +1,4 @@
-"""Stands in for Triton's onnxruntime backend: the model's ONNX graph, run on the CPU."""
+"""Stand-in for Triton's onnxruntime backend: the model's ONNX graph, run on the CPU."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Stands in for Triton's pytorch backend: the model's TorchScript, run by PyTorch on the CPU.
+"""Stand-in for Triton's pytorch backend: the model's TorchScript, run by PyTorch on the CPU.
 
 TRITONSTACK_TORCH_DEVICE may name another device (``cuda``), as ``python -m benchmarks.measurements --gpu`` does.
 Names and parameters as ``src/libtorch.cc`` of triton-inference-server/pytorch_backend reads them.

@@ -1,10 +1,10 @@
-"""Stands in for Triton's tensorflow backend: the model's frozen GraphDef, run by TensorFlow on the CPU.
+"""Stand-in for Triton's tensorflow backend: the model's frozen GraphDef, run by TensorFlow on the CPU.
 
 Checks and parameters as ``src/tensorflow.cc`` and ``src/tensorflow_backend_tf.cc`` of
 triton-inference-server/tensorflow_backend have them. A GraphDef names neither its inputs and outputs nor their shapes,
-so nothing is completed in a configuration, there as here.
+so nothing is completed in a configuration, as in the real backend.
 
-Memory: a process of its own runs this and ends when the model is unloaded. The real backend gives GPU memory back only
+Memory: a process of its own runs this and ends when the model is unloaded. The real backend frees GPU memory only
 when the server itself ends (its README, "How does the TensorFlow backend manage GPU memory?").
 """
 
@@ -107,7 +107,7 @@ class TritonPythonModel(BatchingModel):
             self.settings.log(f"tritonstack: {name} has no effect on the CPU")
 
     def run(self, inputs, outputs):
-        """One run of the graph for the outputs that are asked for. Raises RequestError with TensorFlow's message."""
+        """Run the graph once, for the requested outputs. Raises RequestError with TensorFlow's message."""
         fed = {}
         for name, wanted in self.types.items():
             if name not in inputs:

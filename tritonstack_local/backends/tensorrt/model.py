@@ -1,4 +1,4 @@
-"""Stands in for Triton's tensorrt backend: a plan cannot run on a CPU, the ONNX graph in it or next to it can.
+"""Stand-in for Triton's tensorrt backend: a plan cannot run on a CPU, the ONNX graph in it or next to it can.
 
 In it: trtexec-stand-in writes the graph, marked, in the plan's place. No other plan holds its graph.
 """

@@ -90,7 +90,7 @@ def _allowed(change: ResourceChange) -> Iterator[None]:
     if not enforced():
         yield
         return
-    # A stack's operations run as a session of its role, or as whoever began the operation.
+    # A stack's operations run as a session of its role, or as the principal that started the operation.
     role = cloudformation.stacks_by_name().get(change.stack, {}).get(_ROLE)
     principal = current_principal() if role is None else role_principal(role, SESSION)
     try:

@@ -62,7 +62,7 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceSchema:
-    """What is known of one resource type."""
+    """The schema of one resource type."""
 
     type_name: str  # ``AWS::S3::Bucket``
     source: str  # where the schema comes from

@@ -20,7 +20,7 @@ from tritonstack_local.emulator.services import JsonService, call
 # --- SageMaker: Model, EndpointConfig and Endpoint ---
 
 _LONGEST_NAME = 63
-# Of the endpoint's properties these go to UpdateEndpoint only (their documentation says so).
+# These properties of the endpoint go to UpdateEndpoint only, by their documentation.
 _OF_UPDATES = ("RetainAllVariantProperties", "ExcludeRetainedVariantProperties", "RetainDeploymentConfig")
 
 

@@ -37,9 +37,9 @@ def refused(operation: str, sentence: str, *, code: str = "ValidationError") -> 
     return RefusedError(code, sentence, source=f"CloudWatch API reference, {operation}")
 
 
-# Who writes and reads metrics (the runtime, a dashboard, a script) goes by the system's time, and an alarm by the
-# emulator's clock. What a caller says is a minute old is a minute old for an alarm too: times of data are shifted by
-# the whole minutes that the clock is ahead, on their way in, and back on their way out. Alarms' own times are the
+# Clients (the runtime, a dashboard, a script) write and read metrics in the system's time; alarms are evaluated in the
+# emulator's clock. Data that is a minute old for the client is a minute old for an alarm too: timestamps are shifted by
+# the whole minutes that the clock is ahead when written, and shifted back when read. Alarms' own times are the
 # clock's, as those of other services here.
 _MINUTE = 60
 _JITTER_SECONDS = 0.5
@@ -310,7 +310,7 @@ def _datum_problems(datum: dict[str, Any]) -> Iterable[str]:
 
 
 def get_metric_statistics(request: Request) -> dict[str, Any]:
-    """GetMetricStatistics, the oldest first (AWS promises no order)."""
+    """GetMetricStatistics, the oldest first (AWS documents no order)."""
     basic, extended = request.get("Statistics", []), request.get("ExtendedStatistics", [])
     if not basic and not extended:
         raise refused(

@@ -83,7 +83,7 @@ def install() -> Builds:
 
 
 def _operation(name: str, work: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
-    """An operation with its request checked against botocore's model and refusals answered as AWS does."""
+    """An operation whose requests are validated by botocore's model and whose refusals have AWS's form."""
 
     def operation(request: dict[str, Any]) -> Any:
         request_validation.validate("codebuild", name, request)

@@ -223,7 +223,7 @@ class Build:
     end: float | None = None
     status: str = IN_PROGRESS  # ``IN_PROGRESS`` until the end
     phases: list[PhaseRecord] = field(default_factory=list)  # those that began, in order
-    stop_requested: bool = False  # whether StopBuild asked for its end
+    stop_requested: bool = False  # whether StopBuild was called for it
     abandoned: bool = False  # whether the emulator itself ends; no events are sent then
     credentials: Mapping[str, str] = field(default_factory=CREDENTIALS.copy)  # the service role's, once provisioned
 

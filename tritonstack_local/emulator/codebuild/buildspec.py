@@ -38,7 +38,7 @@ class CommandPhase:
     """One phase's commands."""
 
     commands: tuple[str, ...] = ()  # run in order until one fails
-    # language → version that the phase asks for; nothing is installed
+    # language → version of the phase; nothing is installed
     runtimes: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -136,7 +136,7 @@ def decide(principal: Principal, need: Need) -> tuple[Request, Decision]:
         resource_must_allow=own is not None and (service in MUST_ALLOW or need.action.startswith("sts:")),
     )
     decision = evaluate(request, policies)
-    # What a service asks another one for in the caller's name does not come out of the caller's network.
+    # A request that one service sends to another on the caller's behalf does not come from the caller's network.
     if decision.allowed and principal.vpc is not None and need.context.get("aws:ViaAWSService") != "true":
         for policy in endpoint_policies(principal.vpc, need.action):
             through = evaluate(request, Policies(**{**vars(policies), "endpoint": policy}))
@@ -153,7 +153,7 @@ def _context(principal: Principal, need: Need, statements: Policy) -> dict[str, 
         "aws:CurrentTime": datetime.fromtimestamp(now, tz=UTC).isoformat(timespec="seconds"),
         "aws:EpochTime": str(int(now)),
         "aws:RequestedRegion": region(),
-        # Clients speak plain HTTP to a local AWS on loopback; at AWS they speak TLS.
+        # Clients use plain HTTP for a local AWS on loopback; at AWS they use TLS.
         "aws:SecureTransport": "true",
         "aws:ResourceAccount": parts[4] if len(parts) > 5 and parts[4] else ACCOUNT,
     }

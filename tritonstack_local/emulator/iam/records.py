@@ -79,7 +79,7 @@ class Records:
                 del self._denials[next(iter(self._denials))]
 
     def know(self, principal: Principal) -> None:
-        """Remember a role's statements, which may be deleted before the report."""
+        """Keep a role's statements for the report: the role may be deleted before it."""
         policies = {
             name: _shown(policy)
             for name, policy in named_policies(principal)

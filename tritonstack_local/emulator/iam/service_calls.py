@@ -127,7 +127,7 @@ def interface_needs(subnets: Sequence[str], groups: Sequence[str], *, service: s
     Sources: Lambda developer guide, "Giving Lambda functions access to resources in an Amazon VPC"; CodeBuild user
     guide, "Allow CodeBuild access to AWS services required to create a VPC network interface"; SageMaker developer
     guide, "Give SageMaker AI Hosted Endpoints Access to Resources in Your Amazon VPC". Only CodeBuild's guide names the
-    service that an interface is lent to. Actions without a resource are asked for on ``*``.
+    service that may use the interface. Actions without a resource are needed on ``*``.
     """
     nameless = ["DescribeNetworkInterfaces", "DescribeSubnets"] if service == "lambda" else [*_DESCRIBED]
     nameless += ["DeleteNetworkInterfacePermission"] if service == "sagemaker" else []

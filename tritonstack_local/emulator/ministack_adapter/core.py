@@ -1,4 +1,4 @@
-"""``ministack.core``: the account and region of a request, tables of them, answers, ARNs, threads, routing."""
+"""``ministack.core``: the account and region of a request, tables of them, responses, ARNs, threads, routing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ request_scope = Function(responses, "request_scope", "account_id region")
 """A context manager: what runs in it is of that account and region."""
 new_uuid = Function(responses, "new_uuid")
 
-# --- Answers: status, headers, body ---
+# --- Responses: status, headers, body ---
 
 json_response = Function(responses, "json_response", "data * content_type")
 error_response_json = Function(responses, "error_response_json", "code message status * content_type")

@@ -170,7 +170,7 @@ def _repeated(name: str, given: list[dict[str, Any]]) -> Iterator[str]:
 
 
 # A job that is isolated from the network runs with no network, in a process table of its own, and its ``/opt/ml`` is
-# the folder. Other jobs need this machine's network to reach the local AWS, so they run beside everything else, as all
+# the folder. Other jobs need this machine's network to reach the local AWS, so they run without isolation, as all
 # do where user namespaces are not permitted: then paths below ``/opt/ml`` are rewritten where they can be seen.
 _OPT_ML = re.compile(r"(?<![\w./-])/opt/ml(?=/|$)")
 

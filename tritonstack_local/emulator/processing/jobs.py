@@ -75,7 +75,7 @@ class JobRun:
                 status = self._work(container, log)
             except JobFailedError as error:
                 reason = str(error)
-            except OSError as error:  # a full disk, say
+            except OSError as error:  # for example a full disk
                 reason = f"InternalServerError: {error}"
             finally:
                 container.end()
@@ -157,7 +157,7 @@ class JobRun:
         return made
 
     def _stand_ins(self, log: LogStream) -> dict[str, str]:
-        """Variables that name what stands in for the GPU's programs; none for an image that has none."""
+        """Variables that name the stand-ins for the GPU's programs; none for an image without such programs."""
         request = self._job.request
         gpu = launchers.gpu_of(request["ProcessingResources"]["ClusterConfig"]["InstanceType"])
         try:
@@ -244,7 +244,7 @@ class ProcessingJobs:
         clock.wake()
 
     def end_all(self) -> None:
-        """End every process at once, when the emulator ends or forgets everything."""
+        """End every process at once, when the emulator ends or is reset."""
         with self._state.changed:
             runs = list(self._runs.values())
         for run in runs:

@@ -90,7 +90,7 @@ def _steps(policy: dict[str, Any], count: int) -> list[ShiftStep]:
     kind, wait = routing.get("Type", "ALL_AT_ONCE"), routing.get("WaitIntervalInSeconds", 0)
     strange = sorted(member for of, member in _SIZES.items() if of != kind and member in routing)
     if strange:
-        # The reference says of each size which type's steps it is for; that SageMaker refuses it is UNVERIFIED.
+        # The API reference names for each size the type that it is of; that SageMaker refuses others is UNVERIFIED.
         sentence = f"{' and '.join(strange)} must not be given for traffic routing type {kind}."
         raise refused(sentence, "TrafficRoutingConfig (derived)")
     last = ShiftStep(instances=count, wait_seconds=policy.get("TerminationWaitInSeconds", 0))
@@ -122,7 +122,7 @@ class Deployment:
 
     config_name: str  # the config that is deployed
     variants: tuple[dict[str, Any], ...]  # its variants, as DescribeEndpoint shows them once they serve
-    deployment_config: dict[str, Any] | None  # the guardrails that were asked for, as they were
+    deployment_config: dict[str, Any] | None  # the requested guardrails, unchanged
     guardrails: Guardrails | None  # the same, read; None where the endpoint moves as soon as the new fleet is up
     started: float = field(default_factory=clock.now)  # seconds since the epoch
     stage: str = "Creating"  # a ``VariantStatus`` (API reference, ProductionVariantStatus)

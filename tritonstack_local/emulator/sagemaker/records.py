@@ -1,4 +1,4 @@
-"""What SageMaker remembers: named records of an account and region, found without regard to case."""
+"""SageMaker's resources: named records of an account and region, looked up case-insensitively."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Records(Generic[R]):
         self._stored[record.name.lower()] = record
 
     def remove(self, name: str) -> R:
-        """Forget a record and return it; raises ``RefusedError`` where there is none."""
+        """Remove a record and return it; raises ``RefusedError`` where there is none."""
         record = self.get(name)
         self._stored.pop(name.lower(), None)
         return record
