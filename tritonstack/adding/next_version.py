@@ -14,6 +14,7 @@ from typing import Literal
 from tritonstack.adding.additions import (
     LOCK,
     NO_CODE,
+    SUPPORTED,
     TOLERANCE,
     Addition,
     AddOptions,
@@ -21,12 +22,12 @@ from tritonstack.adding.additions import (
     runs_code,
 )
 from tritonstack.adding.contract import CallerChange, NextConfig, next_config
-from tritonstack.adding.model_file import ENVIRONMENT, forward_arguments
 from tritonstack.adding.new_folder import Recorded, record_sample, release_python
 from tritonstack.adding.python_packages import REQUIREMENTS, STATED, lock_packages
 from tritonstack.adding.repository import ENVIRONMENT_PARAMETER
 from tritonstack.adding.seeded_request import FreeLengths, body_text, seeded_tensor
 from tritonstack.adding.sources import read_source
+from tritonstack.adding.torchscript_model import ENVIRONMENT
 from tritonstack.adding.trial import REPAIRED
 from tritonstack.archives.programs import Report, has_environment
 from tritonstack.disk import link_or_copy, partial_folder
@@ -34,6 +35,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError, listing, re
 from tritonstack.lint import ServingTarget, lint_folder
 from tritonstack.lint.registry import shown
 from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, external_data, read_graph
+from tritonstack.model_files.torchscript_file import TorchScriptError, forward_arguments
 from tritonstack.models.contents import skipped_proof
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import EXECUTION_ENV_PATH, ConfigFile, ModelConfig, read_config
@@ -268,7 +270,10 @@ _BY_POSITION = re.compile(r".*__([0-9]+)")
 
 def _stated_inputs(old: ModelConfig, path: Path) -> tuple[tuple[GraphTensor, ...], dict[str, str]]:
     """The inputs of a TorchScript file as the configuration states them, and argument → the name that it has there."""
-    arguments = [each.name for each in forward_arguments(path)]
+    try:
+        arguments = [each.name for each in forward_arguments(path)]
+    except TorchScriptError as error:
+        raise InputError([Problem(file=str(path), found=f"no TorchScript: {error}", allowed=SUPPORTED)]) from error
     size = old.max_batch_size
     names: dict[str, str] = {}
     inputs = []
