@@ -9,7 +9,7 @@ import pytest
 from tests.cases import cases
 from tests.config.environment_file import environment_text, write_environment
 from tritonstack.config import load_environment
-from tritonstack.config.model_entries import endpoint_for_models, model_entries
+from tritonstack.config.model_entries import endpoint_for_models, model_entries, model_removal
 from tritonstack.errors import InputError
 
 
@@ -94,3 +94,39 @@ def test_a_first_endpoint_has_a_release_of_the_files_region_and_says_what_is_unp
     model_entries(file, endpoint="models", models=["iris"]).write()
     [line] = [each for each in file.read_text().splitlines() if "release:" in each]
     assert ("unproved on a GPU: its CUDA 13.2.1 on driver 580 (CUDA 13.0)" in line) == (release == "26.05")
+
+
+@cases("written, expected")
+def test_a_removed_model_leaves_the_other_lines_as_they_are(tmp_path: Path, written: str, expected: str) -> None:
+    text = environment_text(endpoint="models: MODELS\ndescription: a b")
+    file = tmp_path / "local.yaml"
+    file.write_text(text.replace("MODELS", written))
+    removal = model_removal(file, ["iris", "wine"])
+    assert removal.removed.keys() == {"digits"}
+    assert removal.text == text.replace("MODELS", expected)
+    assert removal.refused(emptied_too=False, advice="") == []
+
+
+def test_an_endpoint_goes_with_its_only_model_and_a_shared_list_changes_once(tmp_path: Path) -> None:
+    text = environment_text(endpoint="models: &all [digits-onnx, iris]") + "  # of both\n"
+    others = [
+        environment_text(endpoint=f"name: {name}\nmodels: {models}").partition("endpoints:\n")[2]
+        for name, models in (("shared", "*all"), ("alone", "[iris]   # gone"))
+    ]
+    file = tmp_path / "local.yaml"
+    file.write_text(text + "".join(others))
+    removal = model_removal(file, ["iris"])
+    assert removal.emptied == ("alone",)
+    assert [each.advice for each in removal.refused(emptied_too=False, advice="also it")] == ["also it"]
+    assert removal.refused(emptied_too=True, advice="") == []
+    assert removal.text == text.replace(", iris", "") + others[0]
+
+
+def test_a_variant_is_not_removed_but_ended_first(tmp_path: Path) -> None:
+    variants = "[{name: one, model: iris, weight: 1}, {name: two, model: digits-onnx, weight: 1}]"
+    lines = environment_text(endpoint="mode: single-model\nvariants: " + variants, without=["models"])
+    file = tmp_path / "local.yaml"
+    file.write_text(lines)
+    [problem] = model_removal(file, ["iris"]).refused(emptied_too=True, advice="")
+    assert "two variants" in problem.found
+    assert "docs/updates.md#two-variants" in problem.advice

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import cast
 
 import click
 from rich.filesize import decimal
 
-from tritonstack.cli.conventions import echo, json_option, print_json
+from tritonstack.cli.conventions import confirm, echo, json_option, print_json
 from tritonstack.cli.progress import Steps
 from tritonstack.errors import InputError, Problem
 from tritonstack.local_files import (
@@ -53,7 +52,7 @@ def command(*, kinds: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) 
             echo(line)
     if made and not dry_run:
         refuse_while_running()
-        _ask(yes=yes, kinds=kinds)
+        confirm("Remove all of this?", yes=yes, command=" ".join(("tritonstack clean", *kinds, "--yes")))
         refuse_while_running()  # the question may have waited for long
         _remove(made)
     if as_json:
@@ -69,20 +68,6 @@ def _remove(made: list[MadeFiles]) -> None:
         step.end_with(decimal(sum(each.bytes for each in made)))
     if environments:
         echo(f"To make the environments again: {setup_command()}", err=True)
-
-
-def _ask(*, yes: bool, kinds: tuple[str, ...]) -> None:
-    """Ask for confirmation. Raises InputError without a terminal, and Abort after a no."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        problem = Problem(
-            found="a question, and standard input is no terminal",
-            allowed="a terminal, or --yes",
-            advice=" ".join(("tritonstack clean", *kinds, "--yes")),
-        )
-        raise InputError([problem])
-    click.confirm("Remove all of this?", abort=True, err=True)
 
 
 def _entry(made: MadeFiles) -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
-from tritonstack.errors import visible
+from tritonstack.errors import InputError, Problem, visible
 from tritonstack.paths import find_project
 
 if TYPE_CHECKING:
@@ -53,6 +53,19 @@ def _environments(_context: click.Context, _parameter: click.Parameter, incomple
     project = find_project()
     names = sorted(path.stem for path in (project / "environments").glob("*.yaml")) if project else []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def confirm(question: str, *, yes: bool, command: str) -> None:
+    """Ask before something is deleted; ``yes``: without the question. ``command``: the one that asks nothing.
+
+    Raises InputError where there is no terminal, and Abort after a no.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        found, allowed = "a question, and standard input is no terminal", "a terminal, or --yes"
+        raise InputError([Problem(found=found, allowed=allowed, advice=command)])
+    click.confirm(question, abort=True, err=True)
 
 
 def json_option(text: str = "Print JSON instead of text.") -> Callable[[Command], Command]:

@@ -46,6 +46,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "Make a model folder of a model's file, a Triton model folder or repository, or a model.tar.gz.",
         ),
         "update": (".update", "Put a model's next version into its folder, and record its response anew."),
+        "remove": (".remove", "Remove a model's folder, and the model from the file of every environment."),
         "lint": (".lint:lint_command", "Check model folders for what Triton or SageMaker would refuse."),
         "explain": (".lint:explain_command", "Explain a rule of lint, with a bad and a good example."),
         "build": (".archives:build_command", "Export, verify and pack an environment's models into .local/archives."),

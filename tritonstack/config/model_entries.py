@@ -1,9 +1,9 @@
-"""Adds models to an endpoint in the text of an environment file, whose comments, order and quotes stay."""
+"""Adds models to an endpoint in the text of an environment file, or removes them; comments, order and quotes stay."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,110 @@ class ModelEntries:
             raise InputError([Problem(file=str(self.file), found=found, allowed="a list of its own", advice=advice)])
         load_environment(self.file, text=self.text)
         write_text(self.file, self.text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRemoval:
+    """Models to remove from every endpoint of an environment file."""
+
+    file: Path
+    environment: Environment  # as the file is now
+    removed: Mapping[str, tuple[str, ...]]  # endpoint → its models that go
+    emptied: tuple[str, ...]  # endpoints that serve nothing else, and go with them
+    text: str | None  # the file's content without them; None where it cannot be changed without changing anything else
+
+    def refused(self, *, emptied_too: bool, advice: str) -> list[Problem]:
+        """Why the file cannot be changed so. ``emptied_too``: endpoints without a model go; ``advice``: otherwise."""
+        endpoints = {each.name: each for each in self.environment.endpoints}
+        problems = []
+        for name, models in self.removed.items():
+            if endpoints[name].variants:
+                found = f"{', '.join(models)} is one of its two variants"
+                what = "write `models` with the other one in place of `variants` first: docs/updates.md#two-variants"
+                problems.append(Problem(file=str(self.file), field=name, found=found, allowed="one", advice=what))
+            elif name in self.emptied and not emptied_too:
+                found, allowed = f"{', '.join(models)} alone", "an endpoint with at least one model"
+                problems.append(Problem(file=str(self.file), field=name, found=found, allowed=allowed, advice=advice))
+        if self.text is None and not problems:
+            names = "; ".join(f"{', '.join(models)} of {name}" for name, models in self.removed.items())
+            found, allowed = "YAML of an unusual form", "a list of its own for each endpoint"
+            problems.append(
+                Problem(file=str(self.file), found=found, allowed=allowed, advice=f"remove it by hand: {names}")
+            )
+        return problems
+
+
+def model_removal(file: Path, models: Collection[str]) -> ModelRemoval:
+    """The change that removes models from a file; ``removed`` is empty where no endpoint names one.
+
+    Raises :class:`InputError` where the file is wrong.
+    """
+    text = file.read_bytes().decode()
+    environment = load_environment(file, text=text)
+    removed = {
+        each.name: tuple(name for name in each.models if name in models)
+        for each in environment.endpoints
+        if set(each.models) & set(models)
+    }
+    emptied = tuple(each.name for each in environment.endpoints if removed.get(each.name) == each.models)
+    found: str | None = text
+    if removed:
+        document = parse_yaml(text).value
+        document["endpoints"] = [each for each in document["endpoints"] if each.get("name") not in emptied]
+        for each in document["endpoints"]:
+            if each["name"] in removed and "models" in each:
+                each["models"] = [name for name in each["models"] if name not in models]
+        changed = _without(text, models, emptied)
+        try:
+            found = changed if parse_yaml(changed).value == document else None
+        except YamlError:
+            found = None
+    return ModelRemoval(file=file, environment=environment, removed=removed, emptied=emptied, text=found)
+
+
+def _without(text: str, models: Collection[str], emptied: Collection[str]) -> str:
+    """The text without these entries of `models:`, and without these endpoints."""
+    root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    endpoints = next(value for key, value in root.value if key.value == "endpoints")
+    own = {id(each): {key.value: value for key, value in each.value} for each in endpoints.value}
+    gone = [each for each in endpoints.value if own[id(each)]["name"].value in emptied]
+    cuts: set[tuple[int, int]] = set()
+    if len(gone) == len(endpoints.value):
+        start = endpoints.start_mark.index
+        begins = start if endpoints.flow_style else text.rfind(":", 0, start) + 1
+        changed = f"{text[:begins]}{'' if endpoints.flow_style else ' '}[]{text[_last(endpoints) :]}"
+        return changed if changed.endswith("\n") else f"{changed}\n"
+    for each in endpoints.value:
+        if each in gone:
+            cuts.add(_cut(text, endpoints, each))
+            continue
+        listed = own[id(each)].get("models")
+        if isinstance(listed, yaml.SequenceNode):
+            cuts |= {_cut(text, listed, entry) for entry in listed.value if entry.value in models}
+    for begins, ends in sorted(cuts, reverse=True):
+        text = text[:begins] + text[ends:]
+    return text
+
+
+def _cut(text: str, listed: Any, entry: Any) -> tuple[int, int]:
+    """Where an entry of a list begins and ends, with its separator, or its lines where each entry has its own."""
+    at = listed.value.index(entry)
+    if listed.flow_style:
+        if at:
+            return listed.value[at - 1].end_mark.index, entry.end_mark.index
+        following = listed.value[1:2]
+        return entry.start_mark.index, following[0].start_mark.index if following else entry.end_mark.index
+    dash = text.rfind("-", 0, entry.start_mark.index)
+    ends = text.find("\n", _last(entry))
+    return text.rfind("\n", 0, dash) + 1, len(text) if ends < 0 else ends + 1
+
+
+def _last(node: Any) -> int:
+    """Where the last value of a node ends; a block's own end is behind the comments that follow it."""
+    while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        node = last[1] if isinstance(last, tuple) else last
+    return int(node.end_mark.index)
 
 
 def endpoint_for_models(
