@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -124,6 +125,9 @@ def test_a_model_that_gives_no_response_leaves_its_folder_and_what_to_do(project
     assert done.return_value == 1
     assert "model_repos/net is written, but its model gave no response" in done.stderr
     assert "tritonstack update net" in done.stderr
+    assert "put it onto endpoint digits, in environments/local.yaml:" in done.stderr
+    [line] = re.findall(r"line 12: (.*)", done.stderr)
+    assert line == "    models: [double, net]"
     assert ".partial" not in done.stderr
     assert models_line(project) == "models: [double]"
     assert not (project / "model_repos/net/sample/answer.json").exists()
@@ -172,6 +176,7 @@ def test_a_forest_is_written_and_how_it_can_be_proved_is_said(project: Path) -> 
     assert "loan/config.pbtxt    input__0 FP32 [4] → output__0 FP32 [1], up to 1024 rows a request" in done.stdout
     assert "the proof is skipped, for no server here runs it: the local Triton has no backend fil" in done.stderr
     assert "onnxmltools.convert_lightgbm(" in done.stderr
+    assert "line 12:     models: [double, loan]" in done.stderr
     assert models_line(project) == "models: [double]"
 
 

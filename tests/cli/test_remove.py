@@ -86,6 +86,8 @@ def run(*arguments: str, answer: str = "") -> Result:
 def test_the_folder_and_its_entry_go_and_callers_and_what_stays_are_named(project: Path) -> None:
     file = project / "environments/local.yaml"
     before = file.read_text()
+    page = (Path(__file__).parents[2] / "docs/next-version.md").read_text()
+    assert "$ tritonstack remove iris\n" in page
     done = run("old", "--yes")
     assert done.exception is None, done.output
     assert not (project / "model_repos/old").exists()

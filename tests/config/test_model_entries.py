@@ -129,4 +129,4 @@ def test_a_variant_is_not_removed_but_ended_first(tmp_path: Path) -> None:
     file.write_text(lines)
     [problem] = model_removal(file, ["iris"]).refused(emptied_too=True, advice="")
     assert "two variants" in problem.found
-    assert "docs/updates.md#two-variants" in problem.advice
+    assert "tritonstack docs updates#two-variants" in problem.advice

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import click
@@ -119,6 +120,8 @@ def command(
     for each in added:
         if each.failure is not None:
             echo("\n".join(_unfinished(each, each.failure)), err=True)
+            if each.recorded is None and name_of_endpoint is not None:
+                echo("\n".join(_to_add(file, name_of_endpoint, each.addition.name, variant)), err=True)
     if ready:
         echo("\n".join(_next(ready, environment, variant, endpoint=name_of_endpoint)))
     return max((each.failure.exit_code for each in added if each.failure), default=0)
@@ -152,6 +155,21 @@ def _serve(file: Path, endpoint: str, models: Sequence[str], variant: str | None
         if variant is not None:
             change = f"variants {CURRENT} and {variant}, whose weight 0 is for requests that name it alone"
         yield f"{shown(file)}\n  endpoint {endpoint} serves it: {change}"
+
+
+def _to_add(file: Path, endpoint: str, model: str, variant: str | None) -> Iterator[str]:
+    """What puts a model onto an endpoint once it has a response, without which no deployment of it begins."""
+    entries = model_entries(file, endpoint=endpoint, models=[model], variant=variant)
+    yield f"  then:    put it onto endpoint {endpoint}, in {shown(file)}:"
+    if entries.text is None:
+        yield f"           {entries.by_hand}"
+        return
+    lines = entries.text.splitlines()
+    changes = SequenceMatcher(a=file.read_bytes().decode().splitlines(), b=lines, autojunk=False).get_opcodes()
+    for kind, _, _, begins, ends in changes:
+        if kind in ("replace", "insert"):
+            where = f"line {begins + 1}" if kind == "replace" else f"after line {begins}"
+            yield from (f"           {where}: {line}" for line in lines[begins:ends])
 
 
 def _written(added: Added) -> Iterator[str]:

@@ -97,7 +97,7 @@ def _removal(model: str, places: Places, *, with_endpoint: bool) -> _Removal:
         environment = each.environment.environment
         advice = (
             f"to remove the endpoint from the file, too: {command}\n           deployed, it runs and is billed until "
-            f"tritonstack leftovers -e {environment} --delete (docs/removing.md)"
+            f"tritonstack leftovers -e {environment} --delete (tritonstack docs removing)"
         )
         refused = each.refused(emptied_too=with_endpoint, advice=advice)
         problems += refused

@@ -62,7 +62,7 @@ class ModelRemoval:
         for name, models in self.removed.items():
             if endpoints[name].variants:
                 found = f"{', '.join(models)} is one of its two variants"
-                what = "write `models` with the other one in place of `variants` first: docs/updates.md#two-variants"
+                what = "write `models` with the other one in their place first: tritonstack docs updates#two-variants"
                 problems.append(Problem(file=str(self.file), field=name, found=found, allowed="one", advice=what))
             elif name in self.emptied and not emptied_too:
                 found, allowed = f"{', '.join(models)} alone", "an endpoint with at least one model"
