@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Literal, get_args
 
 import aws_cdk as cdk
@@ -268,25 +269,35 @@ def access_log_bucket(
 class ArtifactBucketReference(Construct):
     """The artifact bucket as another stack sees it: through SSM parameters, so that no export ties the stacks together.
 
-    Attributes:
-        bucket_name: the bucket's name, known at deployment.
-        key_arn: the ARN of the key that new objects are encrypted with.
-        key_arns: the ARNs of all keys that objects may be encrypted with: roles may use each.
+    A value becomes a parameter of the stack when it is first read: CloudFormation warns of one that nothing refers to.
     """
 
     def __init__(
         self, scope: Construct, construct_id: str, *, environment: str, earlier_key: str | None = None
     ) -> None:
-        """Read the parameters of ``environment``. ``earlier_key``: its setting; None: there is no such key."""
+        """A reference to the bucket of ``environment``. ``earlier_key``: its setting; None: there is no such key."""
         super().__init__(scope, construct_id)
-        name = naming.artifact_parameter(environment=environment, value="bucket-name")
-        self.bucket_name = read_parameter(self, "BucketName", name=name)
-        name = naming.artifact_parameter(environment=environment, value="key-arn")
-        self.key_arn = read_parameter(self, "KeyArn", name=name)
-        self.key_arns = [self.key_arn]
-        if earlier_key is not None:
-            name = naming.artifact_parameter(environment=environment, value="earlier-key-arn")
-            self.key_arns.append(read_parameter(self, "EarlierKeyArn", name=name))
+        self._environment = environment
+        self._has_earlier_key = earlier_key is not None
+
+    @cached_property
+    def bucket_name(self) -> str:
+        """The bucket's name, known at deployment."""
+        return self._read("BucketName", "bucket-name")
+
+    @cached_property
+    def key_arn(self) -> str:
+        """The ARN of the key that new objects are encrypted with."""
+        return self._read("KeyArn", "key-arn")
+
+    @cached_property
+    def key_arns(self) -> list[str]:
+        """The ARNs of all keys that objects may be encrypted with: roles may use each."""
+        return [self.key_arn, *([self._read("EarlierKeyArn", "earlier-key-arn")] if self._has_earlier_key else [])]
+
+    def _read(self, construct_id: str, value: str) -> str:
+        name = naming.artifact_parameter(environment=self._environment, value=value)
+        return read_parameter(self, construct_id, name=name)
 
     @property
     def bucket_arn(self) -> str:

@@ -16,7 +16,7 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -79,7 +79,8 @@ def main(*, root: Path) -> int:
     except InputError as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is a command
         return InputError.exit_code
-    check_with_nag(app, nist=any(environment.production for environment in environments))
+    exempt = {environment.environment for environment in environments if not environment.production}
+    check_with_nag(app, nist=len(exempt) < len(environments), exempt=exempt)
     return refused_for_size(app.synth())
 
 
@@ -123,12 +124,12 @@ def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment
     return tuple(environments)
 
 
-def check_with_nag(app: cdk.App, *, nist: bool = True) -> None:
+def check_with_nag(app: cdk.App, *, nist: bool = True, exempt: Collection[str] = ()) -> None:
     """Have cdk-nag check every template by AwsSolutions and NIST 800-53 R5, as validation plug-ins: a finding fails.
 
-    Called when all stages are made: acknowledges the accepted NIST findings on each construct that exists. Apps
-    without a production environment are not checked by NIST (``nist=False``), which takes half a second: the tests
-    check every committed environment by it.
+    Called when all stages are made: acknowledges the accepted NIST findings on each construct that exists. Stages of
+    environments without ``production`` are ``exempt`` from NIST's; an app of such environments alone leaves it out
+    (``nist=False``), which takes half a second.
 
     ``CDK_VALIDATION=false``, which switches CDK's own validation off, switches this off too: for repeated runs on one
     commit, of which one with validation is enough.
@@ -141,7 +142,10 @@ def check_with_nag(app: cdk.App, *, nist: bool = True) -> None:
             return
         from constructs_lib.acknowledgement import acknowledge_nist  # noqa: PLC0415 - as cdk-nag
 
-        cdk.Validations.of(app).add_plugins(cdk_nag.NIST80053R5Checks(app))
-        for stage in app.node.children:
+        from .nist_checks import NistChecks  # noqa: PLC0415 - as cdk-nag
+
+        scopes = [each for each in app.node.children if each.node.id not in exempt]
+        cdk.Validations.of(app).add_plugins(NistChecks(scopes))
+        for stage in scopes:
             if isinstance(stage, cdk.Stage):
                 acknowledge_nist(stage)

@@ -93,6 +93,15 @@ def test_a_response_is_printed_for_people(world: World) -> None:
     assert "bytes sent as JSON" in result.output
 
 
+def test_the_frame_of_a_long_response_keeps_to_120_columns_where_the_output_is_no_terminal(world: World) -> None:
+    pixels = [[index + 0.125 for index in range(4)]] * 8
+    result = world.invoke("digits", "--data", json.dumps({"pixels": pixels}))
+    framed = [line for line in result.output.splitlines() if line.startswith("│")]
+    assert framed
+    assert max(map(len, framed)) <= 120
+    assert result.output.count("3.125") == 8
+
+
 def test_json_holds_the_whole_response_and_its_variant(world: World) -> None:
     array = np.array([[0.1, 2, 3, 4]], np.float32)
     result = world.invoke("digits", "--input", world.file("a.npy", array), "--json")

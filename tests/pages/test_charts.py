@@ -135,6 +135,17 @@ def test_an_interval_reaches_from_its_least_to_its_greatest_value() -> None:
     assert bottom - top == pytest.approx((y.share(3.0) - y.share(1.0)) * (HEIGHT - TOP - BOTTOM), rel=0.01)
 
 
+@pytest.mark.parametrize("limit", [0.0, 0.5, 0.97, 1.0])
+def test_the_label_of_a_limit_is_inside_the_picture_also_at_its_upper_edge(limit: float) -> None:
+    chart = Chart(
+        title="t", unit="u", lines=[Line(label="a", points=[(0.0, 0.0)])], x=linear_axis([1.0]),
+        y=linear_axis([], top=1.0), limits=((limit, "simulated"),),
+    )  # fmt: skip
+    picture = ET.fromstring(line_chart(chart))  # noqa: S314 - our own
+    [label] = [each for each in picture.findall("text") if each.attrib["class"] == "limit"]
+    assert 10 <= float(label.attrib["y"]) <= HEIGHT, "the baseline: letters are 10 pixels high"
+
+
 def test_a_logarithmic_axis_leaves_out_what_has_no_logarithm_and_lines_stay_inside() -> None:
     picture = drawn((0, 5.0), (1, 50.0), (2, 0.0), (3, 20_000.0), y=log_axis([5, 20_000]))
     [path] = paths(picture)

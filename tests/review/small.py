@@ -52,6 +52,27 @@ def serving(
     }
 
 
+# The instance count of a scaled endpoint, from its custom resource: the current count is not read.
+LIVE = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}
+SCALING = resource("Custom::ScalingBefore", {"Scaling": '{"initial":2,"maximum":8}', "ServiceToken": "arn"})
+
+
+def target(
+    minimum: Any, maximum: Any, *schedules: dict[str, int], endpoint: str = "dev-digits", resource_id: Any = None
+) -> Template:
+    actions = [
+        {"ScheduledActionName": str(number), "ScalableTargetAction": each} for number, each in enumerate(schedules)
+    ]
+    properties = {
+        "MinCapacity": minimum,
+        "MaxCapacity": maximum,
+        "ResourceId": resource_id or f"endpoint/{endpoint}/variant/g4dn-xlarge",
+        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+        **({"ScheduledActions": actions} if actions else {}),
+    }
+    return {"Target": resource("AWS::ApplicationAutoScaling::ScalableTarget", properties)}
+
+
 def stack(
     resources: Template, *, name: str = "serving", sections: Template | None = None, **members: Any
 ) -> StackSnapshot:

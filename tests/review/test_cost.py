@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.review.projects import commit, git
-from tests.review.small import Template, of, resource, serving, stack
+from tests.review.small import LIVE, SCALING, Template, of, resource, serving, stack, target
 from tests.review.test_traffic import CANARY, ROLLING
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack.errors import InputError
@@ -24,26 +23,7 @@ G5 = {"InstanceType": "ml.g5.xlarge"}
 NOBODYS = {"InstanceType": "ml.nobody.xlarge"}
 
 
-# The instance count of a scaled endpoint, from its custom resource: the current count is not read.
-LIVE = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}
-SCALING = resource("Custom::ScalingBefore", {"Scaling": '{"initial":2,"maximum":8}', "ServiceToken": "arn"})
 OF_REFERENCE = {"Fn::Join": ["", ["endpoint/", {"Fn::GetAtt": ["Endpoint", "EndpointName"]}, "/variant/g4dn-xlarge"]]}
-
-
-def target(
-    minimum: Any, maximum: Any, *schedules: dict[str, int], endpoint: str = "dev-digits", resource_id: Any = None
-) -> Template:
-    actions = [
-        {"ScheduledActionName": str(number), "ScalableTargetAction": each} for number, each in enumerate(schedules)
-    ]
-    properties = {
-        "MinCapacity": minimum,
-        "MaxCapacity": maximum,
-        "ResourceId": resource_id or f"endpoint/{endpoint}/variant/g4dn-xlarge",
-        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
-        **({"ScheduledActions": actions} if actions else {}),
-    }
-    return {"Target": resource("AWS::ApplicationAutoScaling::ScalableTarget", properties)}
 
 
 def environment(*resources: Template) -> EnvironmentSnapshot:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.review.small import VARIANT, Template, resource, serving, stack, stack_change
+from tests.review.small import LIVE, SCALING, VARIANT, Template, resource, serving, stack, stack_change, target
 from tritonstack.review.change import Update
 from tritonstack.review.document import TrafficEntry
 
@@ -43,7 +43,7 @@ def traffic(before: Template, after: Template) -> TrafficEntry:
             "dev-digits is unchanged.",
         ),
         (serving(), serving(Tags=[{"Key": "a", "Value": "b"}]), False, Update.NONE, "is unchanged, but for its tags."),
-        ({}, serving(), False, Update.CREATED, "1 of ml.g4dn.xlarge"),
+        ({}, serving(), False, Update.CREATED, "dev-digits is new, on 1 instance of ml.g4dn.xlarge."),
         (serving(), {}, True, Update.REMOVED, "dev-digits is removed"),
         (serving(), serving(name="dev-numbers"), True, Update.REPLACED, "dev-numbers, takes the place of dev-digits"),
         (serving(**CANARY), serving(), None, Update.UNKNOWN, "whether SageMaker starts a new fleet is not documented"),
@@ -56,6 +56,11 @@ def test_what_happens_to_the_calls_of_an_endpoint(
     change = traffic(before, after)
     assert (change.touched, change.update) == (touched, update)
     assert sentence in change.sentences[0]
+
+
+def test_a_new_endpoint_that_scales_shows_the_range_of_its_instances() -> None:
+    change = traffic({}, {**serving(variant=LIVE), "Before": SCALING, **target(2, 6)})
+    assert change.sentences[0] == "dev-digits is new, on 2 to 6 instances of ml.g4dn.xlarge."
 
 
 @pytest.mark.parametrize(

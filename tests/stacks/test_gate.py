@@ -150,6 +150,24 @@ def test_the_app_has_nag_look_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
         careless.synth()
 
 
+def test_nist_checks_production_environments_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDK_VALIDATION", "true")
+    whole = new_app()
+    for name in ("local", "prod"):
+        sns.Topic(cdk.Stack(cdk.Stage(whole, name), "careless"), "Topic")
+    app.check_with_nag(whole, exempt={"local"})
+    with pytest.raises(RuntimeError, match="NIST"):
+        whole.synth()
+    report = json.loads((Path(whole.outdir) / "validation-report.json").read_text())
+    found = {
+        (violation["ruleName"].partition("-")[0], construct["constructPath"].partition("/")[0])
+        for each in report["pluginReports"]
+        for violation in each["violations"]
+        for construct in violation["violatingConstructs"]
+    }
+    assert found == {("AwsSolutions", "local"), ("AwsSolutions", "prod"), ("NIST.800.53.R5", "prod")}
+
+
 def test_without_validation_nag_is_left_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CDK_VALIDATION", "false")
     careless = careless_app()

@@ -177,6 +177,22 @@ def test_another_network_makes_a_policy_next_to_the_old_one(created: Environment
     assert len(here | there | policies(serving_template(DIGITS))) == 3
 
 
+def unreferenced(template: dict[str, Any]) -> list[str]:
+    """Parameters that nothing in a template refers to: CloudFormation's validation warns of them (W2001)."""
+    rest = json.dumps({name: part for name, part in template.items() if name != "Parameters"})
+    return [name for name in template.get("Parameters", {}) if f'"{name}"' not in rest and f"${{{name}}}" not in rest]
+
+
+@pytest.mark.parametrize("endpoints", [False, True])
+def test_no_stack_of_an_imported_network_has_a_parameter_that_nothing_refers_to(*, endpoints: bool) -> None:
+    network = {"imported": {**TAKEN, "endpoints": endpoints}, "s3_prefix_list_id": "pl-1"}
+    made = stage(environment(DIGITS, network=network))
+    stacks = [made.network, made.artifacts, made.builds, *made.serving.values()]
+    templates = [template_of(each) for each in stacks if each is not None]
+    assert any("AWS::SSM::Parameter::Value<String>" in json.dumps(each) for each in templates)
+    assert [unreferenced(each) for each in templates] == [[]] * len(templates)
+
+
 def test_of_an_imported_network_with_groups_nothing_is_made() -> None:
     template = network_template(stage(environment(network=IMPORTED)))
     assert {each["Type"] for each in template["Resources"].values()} == {"AWS::SSM::Parameter"}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from tests.tritonstack_local.fake_parts import AWS
+from tritonstack.cli.conventions import BOX_WIDTH
 from tritonstack_local.commands.status import stand_ins, view
 
 STAND_IN = "tritonstack stand-in: backend onnxruntime runs model.onnx with ONNX Runtime on the CPU (model {})"
@@ -154,6 +155,14 @@ def test_a_model_s_figures_are_on_the_line_of_its_whole_name() -> None:
     assert "TargetModel (0 loaded)" in shown
     aged = lines_of(status(fleet(models=[model(9), model(60)])))
     assert {" 90 s ", " 10 min "} <= set(re.findall(r" \d+ (?:s|min) ", aged))
+
+
+def test_where_the_output_is_no_terminal_the_frames_keep_to_their_columns_and_errors_are_whole() -> None:
+    error = "ModelError 400: " + "unexpected shape for input 'x', " * 20
+    told = status(fleet(last_errors=[{"at": datetime.now(tz=UTC).isoformat(), "error": error}]))
+    shown = text(view(AWS, told, width=BOX_WIDTH, error_rows=None), width=BOX_WIDTH)
+    assert {len(line) for line in shown.splitlines() if line.startswith("│")} == {BOX_WIDTH}
+    assert joined(shown).count("unexpected shape for input 'x',") == 20
 
 
 @given(length=st.integers(1, 80), width=st.integers(80, 200))

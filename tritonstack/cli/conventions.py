@@ -24,6 +24,8 @@ LOCAL = "local"
 """The environment of a command that is given none."""
 FILE_WIDTH = 100_000
 """Columns where the output is no terminal: more than any row has."""
+BOX_WIDTH = 120
+"""Columns of what has a frame, where the output is no terminal: a frame as long as its longest line is no frame."""
 
 local_option = click.option(
     "--local", is_flag=True, help="Use the local AWS, whatever the shell's AWS settings. Implied by environment local."
@@ -107,6 +109,11 @@ def result_console(*, stderr: bool = False) -> Console:
     return SafeConsole(
         file=cast("TextIO", _Unpadded(file)), width=FILE_WIDTH, highlight=False, markup=False, emoji=False
     )
+
+
+def box_width(console: Console) -> int:
+    """Columns of what has a frame: those of the terminal, else ``BOX_WIDTH``."""
+    return console.width if console.is_terminal else BOX_WIDTH
 
 
 def plain_table(

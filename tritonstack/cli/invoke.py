@@ -12,7 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.cli.conventions import echo, environment_option, json_option, local_option, print_json, result_console
+from tritonstack.cli.conventions import (
+    box_width,
+    echo,
+    environment_option,
+    json_option,
+    local_option,
+    print_json,
+    result_console,
+)
 from tritonstack.cli.session import calling_session, explain
 from tritonstack.errors import InputError, Problem, WorkFailedError, visible
 
@@ -237,7 +245,7 @@ def show(answer: ModelResponse) -> None:
     for meaning in answer.meanings:
         _show_meaning(console, meaning)
     if not answer.meanings:
-        console.print(_arrays(answer))
+        console.print(_arrays(answer), width=box_width(console))
     form = "binary" if answer.content_type.startswith("application/vnd") else "JSON"
     who = f"{answer.target_model or answer.model_name} at {answer.endpoint_name} ({answer.variant})"
     tries = f" after {answer.attempts} attempts" if answer.attempts > 1 else ""
@@ -267,7 +275,7 @@ def _show_meaning(console: Console, meaning: Meaning) -> None:
         table = Table("class", "name", "score")
         for label in meaning.best:
             table.add_row(str(label.index), Text(label.name), f"{label.score:.4f}")
-        console.print(table)
+        console.print(table, width=box_width(console))
 
 
 def _arrays(answer: ModelResponse) -> Table:

@@ -22,6 +22,8 @@ HEADROOM = 1.05
 """A line along the upper edge would look cut off."""
 LETTER = 6.0
 """Width of a letter, pixels, about."""
+LETTER_HEIGHT, ABOVE_LINE = 10.0, 3.0
+"""Height of a letter, pixels, about; and the space between a limit's line and its label."""
 STEPS = (1.0, 2.0, 5.0, 10.0)
 TIME_STEPS = tuple(minutes * 60 for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080))
 A_DAY = 86_400
@@ -150,7 +152,8 @@ def line_chart(chart: Chart) -> Markup:
         y = _y(chart, value)
         parts.append(Markup('<line class="limit" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(LEFT, _EDGE, y, y))
         text = Markup('<text class="limit" x="{}" y="{:.1f}" text-anchor="end">{}</text>')
-        parts.append(text.format(_EDGE - 2, y - 3, label))
+        fits = y - ABOVE_LINE - LETTER_HEIGHT >= 0  # at the upper edge it is cut off
+        parts.append(text.format(_EDGE - 2, y - ABOVE_LINE if fits else y + ABOVE_LINE + LETTER_HEIGHT, label))
     return picture(parts, title=f"{chart.title}, {chart.unit}", height=HEIGHT + (LABEL_ROOM if chart.x.label else 0))
 
 

@@ -58,6 +58,13 @@ class Variant:
     maximum: Count  # the most, likewise
     reason: str = ""  # why there is no instance type
 
+    @property
+    def fleet(self) -> str:
+        """Number and type of its instances: ``2 to 6 instances of ml.g4dn.xlarge``."""
+        number = str(self.maximum) if self.minimum == self.maximum else f"{self.minimum} to {self.maximum}"
+        what = "instance" if self.maximum == 1 else "instances"
+        return f"{number} {what} of {self.instance_type or 'a type that is known only when deployed'}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotEndpoint:
@@ -88,6 +95,12 @@ def endpoints_of(environment: EnvironmentSnapshot) -> tuple[SnapshotEndpoint, ..
                 )
             )
     return tuple(found)
+
+
+def variants_in(stack: StackSnapshot, endpoint: Resource) -> tuple[Variant, ...]:
+    """The variants of an endpoint, with the limits that scaling of its own stack sets."""
+    targets = [(each, stack) for each in stack.of_type(_TARGET)]
+    return tuple(_variant(each, endpoint, stack, targets) for each in variants_of_config(config_of(endpoint, stack)))
 
 
 def variants_of_config(config: Resource | None) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from tritonstack.review.endpoints import (
     config_of,
     endpoint_name,
     scaling_read_by,
+    variants_in,
     variants_of_config,
 )
 from tritonstack.review.intrinsics import physical_name, readable, references
@@ -55,7 +56,8 @@ def traffic_changes(
             continue
         elif name not in old:
             variants = variants_of_config(config_of(endpoint, after))
-            sentence = f"{endpoint_name(endpoint)} is new, on {_fleet(variants)}."
+            fleet = " and ".join(each.fleet for each in variants_in(after, endpoint)) or "a fleet of another stack"
+            sentence = f"{endpoint_name(endpoint)} is new, on {fleet}."
             happens = (False, Update.CREATED, (sentence, *_shares_change([], variants)))
         else:
             happens = _on_both_sides(old[name], endpoint, before, after, by_name)

@@ -18,7 +18,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.cli.conventions import echo, json_option, print_json, result_console
+from tritonstack.cli.conventions import box_width, echo, json_option, print_json, result_console
 from tritonstack.errors import InputError, Problem, listing, nearest, visible
 from tritonstack.paths import LocalPaths
 from tritonstack_local.aws import LocalAws, find_local_aws, require_local_aws
@@ -49,9 +49,10 @@ def status_command(*, watch: bool, as_json: bool) -> None:
     elif watch:
         _watch(aws, console)
     else:
-        width = console.width if console.is_terminal else None
-        parts = (view(aws, aws.runtime_status(), width=width), *_left(left_on(aws)), *denials(aws.iam()))
-        console.print(Group(*parts))
+        width, rows = box_width(console), ERROR_ROWS if console.is_terminal else None
+        console.print(view(aws, aws.runtime_status(), width=width, error_rows=rows), width=width)
+        for part in (*_left(left_on(aws)), *denials(aws.iam())):
+            console.print(part)
 
 
 def _watch(aws: LocalAws, console: Console) -> None:
@@ -89,8 +90,11 @@ _CONSOLE_URL = re.compile(r"\s*See https://.*", re.DOTALL)
 _STAND_IN = re.compile(r"(?:tritonstack stand-in: )?(?P<what>.*?)(?: \(model (?P<model>\S+)\))?")
 
 
-def view(aws: LocalAws, status: dict[str, Any], *, width: int | None) -> RenderableType:
-    """The whole status: where it listens, and a panel for each endpoint. ``width``: of the terminal; None without."""
+def view(aws: LocalAws, status: dict[str, Any], *, width: int, error_rows: int | None = ERROR_ROWS) -> RenderableType:
+    """The whole status: where it listens, and a panel of ``width`` columns for each endpoint.
+
+    ``error_rows``: of an error at most; None for all.
+    """
     head: list[RenderableType] = [
         Text.assemble("AWS APIs ", (aws.emulator_url, "bold"), "   InvokeEndpoint ", (aws.runtime_url, "bold"))
     ]
@@ -101,19 +105,19 @@ def view(aws: LocalAws, status: dict[str, Any], *, width: int | None) -> Rendera
         return Group(*head, Text("no endpoint is deployed: tritonstack local deploy"))
     not_written = status.get("metrics_not_written")
     foot = [Text(f"not written: {not_written}", style="dim")] if not_written else []
-    return Group(*head, *(_endpoint(endpoint, width and width - FRAME) for endpoint in endpoints), *foot)
+    return Group(*head, *(_endpoint(endpoint, width - FRAME, error_rows) for endpoint in endpoints), *foot)
 
 
-def _endpoint(endpoint: dict[str, Any], width: int | None) -> Panel:
+def _endpoint(endpoint: dict[str, Any], width: int, error_rows: int | None) -> Panel:
     parts: list[RenderableType] = []
     if endpoint["last_failure"]:
         parts.append(Text(f"last failure: {endpoint['last_failure']}", style="red"))
     for fleet in endpoint["fleets"]:
         parts += [*_fleet(fleet), *_models(fleet["models"], fleet["max_loaded_models"])]
-        parts += [_error(one, width) for one in fleet["last_errors"][-SHOWN_ERRORS:]]
+        parts += [_error(one, width, error_rows) for one in fleet["last_errors"][-SHOWN_ERRORS:]]
     style = "green" if endpoint["status"] == "InService" else "yellow"
     title = Text.assemble((endpoint["name"], "bold"), "  ", (endpoint["status"], style))
-    return Panel(Group(*parts), title=title, title_align="left", border_style="dim", expand=width is not None)
+    return Panel(Group(*parts), title=title, title_align="left", border_style="dim")
 
 
 def _fleet(fleet: dict[str, Any]) -> list[Text]:
@@ -189,10 +193,10 @@ def _models(models: list[dict[str, Any]], limit: int | None) -> list[RenderableT
     return [table]
 
 
-def _error(one: dict[str, Any], width: int | None) -> Text:
-    """An error in at most ERROR_ROWS rows of a terminal; ``tritonstack local logs`` has the rest."""
+def _error(one: dict[str, Any], width: int, most_rows: int | None) -> Text:
+    """An error, in a terminal its first rows; ``tritonstack local logs`` has the rest."""
     text = f"{_since(one['at'])} ago: {_CONSOLE_URL.sub('', one['error'])}"
-    rows = [text] if width is None else textwrap.wrap(text, width, max_lines=ERROR_ROWS, placeholder=" …")
+    rows = textwrap.wrap(text, width, max_lines=most_rows, placeholder=" …")
     return Text("\n".join(rows), style="red")
 
 
