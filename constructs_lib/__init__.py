@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from tritonstack.extensions import require_modules
+
 if TYPE_CHECKING:
     from constructs_lib.artifact_bucket import OwnBucket
     from constructs_lib.endpoint import CallableEndpoint, Endpoint, ProductionVariant, VariantInstances
@@ -37,6 +39,8 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = next((each for each, names in _MODULES.items() if name in names), "tritonstack.config")
+    if module.startswith("constructs_lib"):
+        require_modules("aws_cdk", "constructs")  # its message is the command that installs them
     return getattr(import_module(module), name)
 
 

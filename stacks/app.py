@@ -20,6 +20,14 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tritonstack.errors import InputError, Problem, collecting, refuse
+from tritonstack.extensions import not_installed, require_modules
+
+try:
+    require_modules("aws_cdk", "constructs", "cdk_nag")
+except ModuleNotFoundError as error:
+    print(not_installed(error.name or ""), file=sys.stderr)  # noqa: T201 - this is a command
+    sys.exit(InputError.exit_code)
 # Set before aws_cdk starts Node: its long warning about Node 20 on stderr would hide what a user has to fix.
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 gc.disable()  # the process runs for a second and keeps all its objects: collecting them would take a tenth of it
@@ -33,7 +41,6 @@ from tritonstack.cloudformation.limits import exceeded
 from tritonstack.config import Environment, load_environment, load_environments
 from tritonstack.config.pipeline import PIPELINE_FILE
 from tritonstack.deployed.physical_names import refuse_names_of_others
-from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.served import all_served
 
 cdk_loaded.result()

@@ -1,13 +1,46 @@
-"""Parts that packages next to this one register by entry points: groups of commands, schemas, the local AWS.
+"""Parts that packages next to this one register by entry points, and the extras that bring what parts depend on.
 
-One wheel carries all of them; what they depend on comes with its extras (``tritonstack[local]`` and ``[capacity]``).
+Parts are groups of commands, schemas, the local AWS. One wheel carries all of them; what only some need comes with its
+extras (``tritonstack[local]``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import EntryPoints, entry_points
 from importlib.util import find_spec
 from typing import Any
+
+from tritonstack.errors import InputError, Problem
+
+EXTRAS: Mapping[str, str] = {
+    "aiohttp": "capacity",
+    "aws_cdk": "cdk",
+    "cdk_nag": "cdk",
+    "constructs": "cdk",
+    "psutil": "local",
+    "tokenizers": "text",
+}
+"""Top-level module → the extra of ``pyproject.toml`` that brings it; every other one comes with the package itself."""
+
+
+def install_line(module: str) -> str:
+    """The command that installs a module: the package is there, so pip fetches what it lacks alone."""
+    name = module.partition(".")[0]
+    return f"pip install 'tritonstack[{EXTRAS[name]}]'" if name in EXTRAS else "pip install tritonstack"
+
+
+def not_installed(module: str) -> InputError:
+    """The error for a module that is not installed."""
+    extra = EXTRAS.get(module.partition(".")[0])
+    allowed = "tritonstack with what it depends on" if extra is None else f"tritonstack with its extra `{extra}`"
+    found = f"{module.partition('.')[0]} is not installed"
+    return InputError([Problem(found=found, allowed=allowed, advice=install_line(module))])
+
+
+def is_of_another(error: ModuleNotFoundError) -> bool:
+    """Whether the missing module is of another package, which can be installed, and none of this one's own."""
+    return not (error.name or "tritonstack").startswith(("tritonstack", "constructs_lib"))
 
 
 def registered(group: str) -> EntryPoints:
@@ -22,8 +55,8 @@ def extensions(group: str) -> dict[str, Any]:
         try:
             found[point.name] = point.load()
         except ModuleNotFoundError as error:
-            if (error.name or "tritonstack").startswith("tritonstack"):
-                raise  # a module of ours is missing: no extra brings it
+            if not is_of_another(error):
+                raise
     return found
 
 
@@ -31,4 +64,4 @@ def require_modules(*names: str) -> None:
     """Raise :class:`ModuleNotFoundError` unless each top-level module is installed; none is imported, for speed."""
     for name in names:
         if find_spec(name) is None:
-            raise ModuleNotFoundError(f"no module named {name!r}", name=name)
+            raise ModuleNotFoundError(f"no module named {name!r}: {install_line(name)}", name=name)

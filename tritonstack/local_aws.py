@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
-from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.extensions import extensions
+from tritonstack.errors import WorkFailedError
+from tritonstack.extensions import extensions, not_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -141,12 +141,7 @@ def require_package() -> LocalAwsPackage:
     """The installed local AWS. Raises :class:`InputError` without one."""
     package = installed()
     if package is None:
-        problem = Problem(
-            found="the local AWS is not installed",
-            allowed="the package tritonstack_local with its dependencies",
-            advice="pip install 'tritonstack[local]'",
-        )
-        raise InputError([problem])
+        raise not_installed("psutil")
     return package
 
 

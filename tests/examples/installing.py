@@ -9,7 +9,11 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TREES = (
@@ -94,3 +98,36 @@ def from_the_indexes(wheel: Path) -> str:
     locked = " ".join(f"-r {shlex.quote(str(lock))}" for lock in locks)
     wanted = shlex.quote(f"tritonstack[cdk,local] @ {wheel.as_uri()}")
     return f"{install} --no-deps --no-build {locked}\n{install} {wanted}"
+
+
+def installed_alone(wheel: Path, folder: Path, *, extra: str = "") -> Installed:
+    """An environment with the wheel and what it and one of its extras require, as pip would install them.
+
+    The distributions are links into the main environment, so that no network is needed; nothing else is there.
+    """
+    environment = folder / "environment"
+    run([sys.executable, "-m", "venv", "--without-pip", str(environment)], folder=folder)
+    alone = Installed(source=REPOSITORY, wheel=wheel, folder=environment)
+    [uv] = sorted((REPOSITORY / ".envs").glob("uv-*/bin/uv"))[-1:]
+    command = ["pip", "install", "--no-deps", "--offline", "--quiet", "--python", str(alone.python), str(wheel)]
+    run([str(uv), *command], folder=folder)
+    main = next((REPOSITORY / ".envs" / "main").glob("lib/python3*/site-packages"))
+    [own] = distributions(path=[str(alone.packages)])
+    for needed in _required(own, {extra} if extra else set(), {}, str(main)).values():
+        for top in {each.parts[0] for each in needed.files or () if each.parts[0] not in ("..", "__pycache__")}:
+            if not (alone.packages / top).exists():
+                (alone.packages / top).symlink_to(main / top)
+    return alone
+
+
+def _required(
+    dist: Distribution, extras: set[str], found: dict[str, Distribution], path: str
+) -> dict[str, Distribution]:
+    """Every distribution that one requires, with those that they require, by its name."""
+    for requirement in map(Requirement, dist.requires or ()):
+        if requirement.marker and not any(requirement.marker.evaluate({"extra": each}) for each in {"", *extras}):
+            continue
+        if (name := canonicalize_name(requirement.name)) not in found:
+            found[name] = next(iter(distributions(name=requirement.name, path=[path])))
+            _required(found[name], requirement.extras, found, path)
+    return found

@@ -18,7 +18,7 @@ from tritonstack import VERSION
 from tritonstack.aws.session import RENEW, credentials_ended
 from tritonstack.disk import FULL, NO_SPACE, disk_full, written_file
 from tritonstack.errors import TritonstackError, alike, visible
-from tritonstack.extensions import extensions, registered
+from tritonstack.extensions import extensions, is_of_another, not_installed, registered
 from tritonstack.paths import LIBRARY, find_project
 
 REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.ENOTDIR, *FULL)
@@ -271,14 +271,17 @@ def _run() -> int:
         if disk_full(error):
             click.echo(NO_SPACE, err=True)
         return 1
-    except Exception as error:
-        if credentials_ended(error):
-            click.echo(visible(f"{error}\n{RENEW}"), err=True)
+    except Exception as raised:
+        failure: Exception = raised
+        if isinstance(raised, ModuleNotFoundError) and is_of_another(raised):
+            failure = not_installed(raised.name or "")
+        if credentials_ended(failure):
+            click.echo(visible(f"{failure}\n{RENEW}"), err=True)
             return 1
-        if not isinstance(error, TritonstackError):
+        if not isinstance(failure, TritonstackError):
             raise
-        click.echo(str(error), err=True)
-        if disk_full(error):
+        click.echo(str(failure), err=True)
+        if disk_full(failure):
             click.echo(NO_SPACE, err=True)
-        return error.exit_code
+        return failure.exit_code
     return result if isinstance(result, int) else 0

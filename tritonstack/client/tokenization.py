@@ -12,6 +12,7 @@ import numpy as np
 from tritonstack.adapters import TextAdapter
 from tritonstack.client.body import Array
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.extensions import not_installed
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -28,7 +29,7 @@ def tokens(
     ``second``: the other text of a pair. Line ends at the end of a text are removed.
 
     Raises:
-        InputError: the text has no tokens.
+        InputError: the text has no tokens; the extra `text` is not installed.
         WorkFailedError: the tokenizer's file is invalid, or has no token to pad with.
     """
     most = (adapter.length, adapter.longest)
@@ -63,8 +64,10 @@ def text_from(ids: Sequence[int], tokenizer: Path) -> str:
 @functools.lru_cache(maxsize=16)
 def _loaded(path: Path, changed_ns: int, length: int | None, longest: int | None, pad: str | None) -> Tokenizer:
     """A tokenizer that is set up once and never changed after, so that threads may share it."""
-    from tokenizers import Tokenizer  # noqa: PLC0415
-
+    try:
+        from tokenizers import Tokenizer  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise not_installed("tokenizers") from error
     del changed_ns  # part of the key: a file that has changed is read again
     try:
         tool = Tokenizer.from_file(str(path))
