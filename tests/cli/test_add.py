@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -14,6 +15,7 @@ from tests.config.environment_file import write_environment
 from tests.lint.onnx_files import node, write_graph
 from tests.models.folders import write, write_double
 from tritonstack.cli.root import root
+from tritonstack.client.inputs import InputFile, read_inputs
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
 from tritonstack.models.manifest import Manifest
@@ -178,6 +180,53 @@ def test_a_forest_is_written_and_how_it_can_be_proved_is_said(project: Path) -> 
     assert "onnxmltools.convert_lightgbm(" in done.stderr
     assert "line 12:     models: [double, loan]" in done.stderr
     assert models_line(project) == "models: [double]"
+
+
+def test_a_large_sample_is_stored_compressed_and_builds_and_updates_read_it(project: Path) -> None:
+    """224 pixels a side in each of three colours: 600 KB as JSON for the request, 1.6 MB for the response."""
+    shape = ("N", 3, 224, 224)
+    ends = [{"name": name, "dtype": "FP32", "shape": shape} for name in ("x", "y")]
+    nodes = [node("Sigmoid", "x", "y")]
+    write_graph(project / "net.onnx", {"inputs": ends[:1], "outputs": ends[1:], "nodes": nodes})
+    done = run("add", "net.onnx")
+    assert done.return_value == 0, done.output
+    folder = project / "model_repos/net"
+    sizes = {each.name: each.stat().st_size for each in (folder / "sample").iterdir()}
+    assert sizes.keys() == {"request.json.gz", "answer.json.gz"}
+    assert sizes["request.json.gz"] < 100_000
+    assert sizes["answer.json.gz"] < 300_000
+    assert "sample/answer.json.gz" in done.stdout
+    recipe = (folder / "recipe.yaml").read_text()
+    assert "request: sample/request.json.gz\n  answer: sample/answer.json.gz\n" in recipe
+    assert run("build", "-e", "local", "net").exit_code == 0
+    before = {each: each.read_bytes() for each in (folder / "sample").iterdir()}
+    assert run("update", "net").exit_code == 0
+    assert {each: each.read_bytes() for each in (folder / "sample").iterdir()} == before
+    inputs = read_inputs([InputFile.parse(str(folder / "sample/request.json.gz"))], None, fetch=lambda *_: {})
+    assert inputs["x"].shape == (1, 3, 224, 224)
+
+
+def test_what_a_folder_of_many_bytes_puts_into_git_is_said_with_two_ways_around(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tritonstack.adding.large_files.LARGE", 1000)
+    monkeypatch.setattr("tritonstack.adding.large_files.COUNTS", 1000)
+    done = run("add", str(FIXTURES / "regressor.onnx"), "--name", "net")
+    model = project / "model_repos/net/net/1/model.onnx"
+    digest = hashlib.sha256(model.read_bytes()).hexdigest()
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert "model_repos/net/net/1/model.onnx filter=lfs diff=lfs merge=lfs -text" in lines
+    url = f"s3://BUCKET/net/{digest[:16]}/model.onnx"
+    assert f"aws s3 cp model_repos/net/net/1/model.onnx {url}" in lines
+    entry = lines[lines.index("files:") + 1]
+    with (project / "model_repos/net/recipe.yaml").open("a") as recipe:
+        recipe.write(f"files:\n  {entry}\n".replace("BUCKET", "my-bucket"))
+    assert run("build", "-e", "local", "net").exit_code == 0, "the folder's own file has the hash"
+
+
+def test_a_small_model_says_nothing_of_large_files(project: Path) -> None:
+    write_graph(project / "net.onnx", _relu())
+    assert "into git" not in run("add", "net.onnx").stdout
 
 
 def test_a_name_has_letters_digits_and_hyphens(project: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
 import yaml
 
 from tritonstack.adding.python_packages import NeededPackages
-from tritonstack.adding.seeded_request import FreeLengths, RequestTensor, attempts, seeded_tensor
+from tritonstack.adding.seeded_request import COMPACT, FreeLengths, RequestTensor, attempts, body_text, seeded_tensor
 from tritonstack.config.fields import MAXIMUM_NAME
 from tritonstack.config.patterns import PATTERNS
 from tritonstack.errors import InputError, Problem, refuse
@@ -20,6 +21,7 @@ from tritonstack.models.model_config import Tensor, read_config
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.recipe import Datatype, Dependency
 from tritonstack.naming import NAME_PATTERN
+from tritonstack.untrusted.gzip_reading import SUFFIX
 
 SUPPORTED = (
     "an ONNX file, a TorchScript file, a forest of XGBoost (.json, .ubj) or LightGBM (.txt), a Triton model folder or "
@@ -30,7 +32,7 @@ PLAN = (
     "add the ONNX file that it was built from; tritonstack docs engines builds the plan on the endpoint's GPU",
 )
 """What a plan is, and what to add in its place: nothing here could answer its sample request."""
-ANSWER = "sample/answer.json"
+REQUEST, ANSWER = "sample/request.json", "sample/answer.json"
 LOCK, PACKED = "requirements.txt", "env.tar.gz"
 """The lock file of a Python model's packages in the model folder; the environment of them in the model's directory."""
 TOLERANCE = 1e-3
@@ -96,8 +98,15 @@ class Addition:
 
     @property
     def request_file(self) -> str:
-        """The sample request's name in the folder."""
-        return self.sample_file[0] if self.sample_file else "sample/request.json"
+        """The sample request's name in the folder; a large one is stored compressed."""
+        if self.sample_file:
+            return self.sample_file[0]
+        return REQUEST if len(self.request_text) <= COMPACT else f"{REQUEST}{SUFFIX}"
+
+    @cached_property
+    def request_text(self) -> str:
+        """The sample request in KServe's JSON form; raises as :meth:`sample_request`."""
+        return body_text("inputs", self.sample_request())
 
     def sample_request(self) -> tuple[Mapping[str, Any], ...]:
         """The tensors of the sample request, one row where the model has a batch; optional inputs are left out.

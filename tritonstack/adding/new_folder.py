@@ -14,7 +14,7 @@ from typing import Any
 
 from tritonstack.adding.additions import ANSWER, LOCK, NO_CODE, TOLERANCE, Addition, runs_code
 from tritonstack.adding.python_packages import lock_packages
-from tritonstack.adding.seeded_request import body_text
+from tritonstack.adding.seeded_request import COMPACT, body_text, write_body
 from tritonstack.archives.programs import Report
 from tritonstack.archives.proof import Answered
 from tritonstack.archives.staging import answer_sample
@@ -32,6 +32,7 @@ from tritonstack.models.selection import sources_of
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.models.source_files import CONFIG
 from tritonstack.paths import write_text
+from tritonstack.untrusted.gzip_reading import SUFFIX
 
 SCHEMA = "schemas/recipe.schema.json"
 
@@ -130,6 +131,7 @@ def _recorded(
             failure = error
         else:
             _set_tolerance(folder / RECIPE, recorded.largest)
+            recorded = replace(recorded, file=_compact(recorded.file, folder / RECIPE))
             of_endpoint = _errors(findings)
             failure = InputError(of_endpoint) if of_endpoint else None
             remedy = f"name it in `models` of an endpoint that can, or fix {shown(folder)}"
@@ -152,7 +154,7 @@ def _write(addition: Addition, folder: Path, *, schema: str, python: str, report
     (folder / "sample").mkdir(parents=True)
     write_text(folder / RECIPE, addition.recipe(tolerance=TOLERANCE, schema=schema))
     if addition.sample_file is None:
-        write_text(folder / addition.request_file, body_text("inputs", addition.sample_request()))
+        write_body(folder / addition.request_file, addition.request_text)
     else:
         (folder / addition.request_file).write_bytes(addition.sample_file[1])
     files = dict(addition.client_files)
@@ -177,6 +179,18 @@ def _set_tolerance(recipe: Path, largest: float) -> None:
     wide = float(f"{math.ceil(TOLERANCE * largest / step) * step:.1g}")  # one digit, rounded up
     text = recipe.read_text(encoding="utf-8")
     recipe.write_text(text.replace(f"tolerance: {TOLERANCE!r}", f"tolerance: {wide!r}"), encoding="utf-8")
+
+
+def _compact(answer: Path, recipe: Path) -> Path:
+    """Store a large response compressed, under a name that the recipe states. Returns its file."""
+    if answer.stat().st_size <= COMPACT:
+        return answer
+    compressed = answer.with_name(f"{answer.name}{SUFFIX}")
+    write_body(compressed, answer.read_text(encoding="utf-8"))
+    text = recipe.read_text(encoding="utf-8")
+    write_text(recipe, text.replace(ANSWER, f"{ANSWER}{SUFFIX}"))
+    answer.unlink()
+    return compressed
 
 
 RANDOM = "two runs of one request differ, as those of random operators do"
@@ -288,7 +302,7 @@ def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> R
     earlier: Mapping[str, OutputValues] = {}
     with suppress(InputError):  # there is none yet, or none that can be read
         earlier = json_outputs(read_sample(source.folder, source.recipe).answer["outputs"])
-    write_text(file, body_text("outputs", kept))
+    write_body(file, body_text("outputs", kept))
     finite = [abs(value) for values in numbers.values() for value in values if math.isfinite(value)]
     return Recorded(
         file=file,

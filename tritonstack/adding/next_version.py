@@ -25,7 +25,7 @@ from tritonstack.adding.contract import CallerChange, NextConfig, next_config
 from tritonstack.adding.new_folder import Recorded, record_sample, release_python
 from tritonstack.adding.python_packages import REQUIREMENTS, STATED, lock_packages
 from tritonstack.adding.repository import ENVIRONMENT_PARAMETER
-from tritonstack.adding.seeded_request import FreeLengths, body_text, seeded_tensor
+from tritonstack.adding.seeded_request import FreeLengths, body_text, seeded_tensor, write_body
 from tritonstack.adding.sources import read_source
 from tritonstack.adding.torchscript_model import ENVIRONMENT
 from tritonstack.adding.trial import REPAIRED
@@ -49,6 +49,7 @@ from tritonstack.models.source_files import CONFIG, files_below, model_directori
 from tritonstack.models.tensorrt_models import TENSORRT
 from tritonstack.paths import write_text
 from tritonstack.untrusted.folder_files import text_inside
+from tritonstack.untrusted.gzip_reading import suffix_of
 
 Kind = Literal["file", "program", "folder"]
 """What a next version is given as: a graph or forest, which states no configuration; a Python program, or a model
@@ -497,13 +498,13 @@ def _copy_files(directory: Path, files: Mapping[str, Path]) -> None:
 def _rewrite(path: Path, text: str) -> None:
     """Write a file of the copy, never into the old folder's file that it is a hard link to."""
     path.unlink()
-    write_text(path, text)
+    write_body(path, text)
 
 
 def _new_request(work: _Work, addition: Addition, config: ModelConfig, new: frozenset[str]) -> list[str]:
     """Seeded values for inputs that the sample request lacks, or has in another type or shape."""
     request = work.folder / work.recipe.sample.request
-    if request.suffix.lower() != ".json":
+    if suffix_of(request) != ".json":
         return [f"{work.recipe.sample.request} stays: adapters in {RECIPE} have to fill {', '.join(sorted(new))}"]
     body = read_sample(work.folder, work.recipe, with_answer=False).body or {"inputs": []}
     kept = {each["name"]: each for each in body["inputs"]}

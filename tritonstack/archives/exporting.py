@@ -15,14 +15,15 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from tritonstack.archives.programs import Report, Spent, run_script
 from tritonstack.aws.session import Session, code_of
 from tritonstack.disk import partial_folder
-from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
+from tritonstack.errors import InputError, Problem, WorkFailedError, collecting, refuse
 from tritonstack.models.digest import library_files, lock_digests, sha256_of, short_digest
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import read_config
-from tritonstack.models.recipe import RECIPE, Export
+from tritonstack.models.recipe import RECIPE, Export, StoredFile
 from tritonstack.models.sample import Arrays, read_sample, request_arrays, sample_file, save_arrays
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.source_files import CONFIG
+from tritonstack.naming import DIGEST_LENGTH
 from tritonstack.untrusted.folder_files import unfit, unfit_problem
 from tritonstack.untrusted.foreign_text import parse_json
 
@@ -105,20 +106,70 @@ def fetch_source(source: ArchiveSource, folder: Path, *, report: Report, session
     part = source.recipe.source
     if part is None or part.s3 is None or part.sha256 is None or source.weights == "random":
         return None
-    kept = folder / part.sha256
+    stored = StoredFile(s3=part.s3, sha256=part.sha256)
+    return _fetched(stored, "source", folder, source=source, report=report, session=session)
+
+
+def fetch_files(
+    source: ArchiveSource, folder: Path, *, report: Report, session: Session | None = None
+) -> dict[str, Path]:
+    """The files of models that a recipe has in S3 (``files``): name in the model folder → file.
+
+    One that lies in the model folder is taken where it has the hash; the others are downloaded into ``folder``, once.
+    Raises as :func:`fetch_source`, and :class:`InputError` for a file of the model folder that has another hash: it is
+    not known then which of the two is meant.
+    """
+    found: dict[str, Path] = {}
+    problems: list[Problem] = []
+    for name, stored in source.recipe.files.items():
+        own, field = source.folder / name, f"files.{name}"
+        if reason := unfit(own, source.folder):
+            problems.append(unfit_problem(own, source.folder, reason))
+        elif own.is_file():
+            report(f"checking {name} of {source.name}")
+            if (digest := sha256_of(own)) != stored.sha256:
+                problems.append(_other_file(source, name, field=field, digest=digest, stored=stored))
+            found[name] = own
+        else:
+            with collecting(problems):
+                found[name] = _fetched(stored, field, folder, source=source, report=report, session=session)
+    refuse(problems)
+    return found
+
+
+def _other_file(source: ArchiveSource, name: str, *, field: str, digest: str, stored: StoredFile) -> Problem:
+    key = f"{stored.s3.rpartition('/')[0].removesuffix(f'/{stored.sha256[:DIGEST_LENGTH]}')}/{digest[:DIGEST_LENGTH]}"
+    url = f"{key}/{Path(name).name}"
+    return Problem(
+        file=str(source.folder / RECIPE),
+        field=field,
+        found=f"SHA-256 {stored.sha256[:DIGEST_LENGTH]}…, and the file in the folder has {digest[:DIGEST_LENGTH]}…",
+        allowed="one content: that of the folder's file, or no such file in the folder",
+        advice=f"To take the folder's: aws s3 cp {source.folder / name} {url}, then in {RECIPE} "
+        f'{{s3: {url}, sha256: "{digest}"}}. To take the object: rm {source.folder / name}',
+    )
+
+
+def _fetched(
+    stored: StoredFile, field: str, folder: Path, *, source: ArchiveSource, report: Report, session: Session | None
+) -> Path:
+    """An object as ``<folder>/<sha256>``, downloaded unless it is there; ``field``: of the recipe, for messages."""
+    kept = folder / stored.sha256
     if kept.is_file():
         report(f"checking the weights of {source.name}")
-        if sha256_of(kept) == part.sha256:
+        if sha256_of(kept) == stored.sha256:
             return kept
-    with partial_folder(folder, name=part.sha256[:16]) as work:
-        found = _download(part.s3, work / "object", source=source, report=report, session=session)
-        if found != part.sha256:
-            raise _wrong(source, "source.sha256", f"{part.s3} has the SHA-256 {found}", part.sha256)
+    with partial_folder(folder, name=stored.sha256[:16]) as work:
+        found = _download(stored.s3, work / "object", field, source=source, report=report, session=session)
+        if found != stored.sha256:
+            raise _wrong(source, f"{field}.sha256", f"{stored.s3} has the SHA-256 {found}", stored.sha256)
         (work / "object").replace(kept)
     return kept
 
 
-def _download(url: str, file: Path, *, source: ArchiveSource, report: Report, session: Session | None) -> str:
+def _download(
+    url: str, file: Path, field: str, *, source: ArchiveSource, report: Report, session: Session | None
+) -> str:
     """Stream an object into a file; its SHA-256."""
     bucket, _, key = url.removeprefix("s3://").partition("/")
     digest, done = hashlib.sha256(), 0
@@ -140,7 +191,7 @@ def _download(url: str, file: Path, *, source: ArchiveSource, report: Report, se
         raise InputError([Problem(field="AWS settings", found=str(error), allowed=allowed, advice=advice)]) from error
     except (BotoCoreError, ClientError, ValueError) as error:
         if code_of(error) in _ABSENT:
-            raise _wrong(source, "source.s3", f"{url}: {code_of(error)}", "an object that is there") from error
+            raise _wrong(source, f"{field}.s3", f"{url}: {code_of(error)}", "an object that is there") from error
         raise WorkFailedError(f"could not download {url}: {error}") from error
     return digest.hexdigest()
 

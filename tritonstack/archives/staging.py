@@ -14,7 +14,14 @@ from tritonstack.archives.execution_environment import (
     kept_environment,
     local_environment,
 )
-from tritonstack.archives.exporting import Exported, client_files, export_source, sample_arrays, sample_writer
+from tritonstack.archives.exporting import (
+    Exported,
+    client_files,
+    export_source,
+    fetch_files,
+    sample_arrays,
+    sample_writer,
+)
 from tritonstack.archives.packing import PackResult, pack_reporting
 from tritonstack.archives.programs import Report, Spent
 from tritonstack.archives.proof import Answered, Proven, answer_request, check_floors, prove_sample, sources_file
@@ -47,20 +54,32 @@ from tritonstack.naming import DIGEST_LENGTH, ArchiveName, Platform
 
 
 def stage_repository(
-    source: ArchiveSource, *, exports: Mapping[str, Path], target: Path, added: Mapping[str, Path] | None = None
+    source: ArchiveSource,
+    *,
+    exports: Mapping[str, Path],
+    target: Path,
+    added: Mapping[str, Path] | None = None,
+    fetched: Mapping[str, Mapping[str, Path]] | None = None,
 ) -> None:
     """Fill the new folder ``target`` with the Triton models of an archive, its overlay and copy carried out.
 
     Files are linked where the file system can, so that weights are not copied. A file next to ``target`` notes where
     each comes from, for :func:`tritonstack.archives.proof.in_sources`. ``exports``: folder name → the files of its
     exports, for this folder and for those it uses. ``added``: further files: name in the repository → file.
+    ``fetched``: folder name → its files that lie in S3 (:func:`tritonstack.archives.exporting.fetch_files`).
 
     Raises :class:`InputError` where a used model does not exist, or two models have one name.
     """
     target.mkdir(parents=True)
     noted: dict[str, Path] = {}
     for model in source.own_models:
-        noted |= _add(model, exported=exports.get(source.folder.name), left_out=source.produced, target=target)
+        noted |= _add(
+            model,
+            exported=exports.get(source.folder.name),
+            fetched=(fetched or {}).get(source.folder.name, {}),
+            left_out=source.produced,
+            target=target,
+        )
     for name, path in (added or {}).items():
         if not (target / name).parent.is_dir():
             found, allowed = f"no model {name.partition('/')[0]}", ", ".join(m.name for m in source.own_models)
@@ -81,13 +100,21 @@ def stage_repository(
                 file = str(source.folder / RECIPE)
                 problems.append(Problem(file=file, field=field, found=found, allowed="models, each once"))
             else:
-                exported = exports.get(used.folder)
-                noted |= _add(models[name], exported=exported, left_out=other.produced, target=target)
+                stored = (fetched or {}).get(used.folder, {})
+                exported, left_out = exports.get(used.folder), other.produced
+                noted |= _add(models[name], exported=exported, fetched=stored, left_out=left_out, target=target)
     refuse(problems)
     sources_file(target).write_text(json.dumps({name: str(path) for name, path in noted.items()}))
 
 
-def _add(model: OwnModel, *, exported: Path | None, left_out: Collection[str], target: Path) -> dict[str, Path]:
+def _add(
+    model: OwnModel,
+    *,
+    exported: Path | None,
+    fetched: Mapping[str, Path],
+    left_out: Collection[str],
+    target: Path,
+) -> dict[str, Path]:
     """Stage one model. Returns where each staged file comes from, by its name below ``target``."""
     place = target / model.name
     place.mkdir()
@@ -99,6 +126,8 @@ def _add(model: OwnModel, *, exported: Path | None, left_out: Collection[str], t
     }  # what an earlier export left in the folder is not what this one made
     if exported is not None and (exported / directory.name).is_dir():
         found |= dict(files_below(exported / directory.name, within=exported))
+    below = f"{directory.name}/"
+    found |= {name.removeprefix(below): path for name, path in fetched.items() if name.startswith(below)}
     for name, path in found.items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         if name == CONFIG and model.config != path.read_text(encoding="utf-8", errors="replace"):
@@ -229,7 +258,8 @@ def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answ
         added = {part.file(source.model): environment.path} if environment is not None else {}
     repository = work / "repository"
     exported = {name: made.files for name, made in exports.items()}
-    stage_repository(source, exports=exported, target=repository, added=added)
+    fetched = {part.folder.name: fetch_files(part, places.sources, report=report) for part in (source, *source.used)}
+    stage_repository(source, exports=exported, target=repository, added=added, fetched=fetched)
     _refuse_errors(task, repository, environment)
     model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
     request = sample_arrays(source, sample, model=model, files=files)

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from tritonstack.adding.additions import ANSWER, LOCK, TENSOR_FORM, AddOptions, parse_tensors
 from tritonstack.adding.input_adapter import with_adapter
+from tritonstack.adding.large_files import large_file_advice
 from tritonstack.adding.new_folder import Added, refuse_existing, write_folder
 from tritonstack.adding.sources import read_source
 from tritonstack.cli.conventions import LOCAL, echo, environment_option
@@ -116,6 +117,7 @@ def command(
         lines += _serve(file, name_of_endpoint, [each.addition.name for each in ready], variant)
     elif ready:
         lines.append(f"Not put onto an endpoint:\n{serving}")
+    lines += [line for each in added for line in large_file_advice(each.folder, project=places.repositories.parent)]
     echo("\n".join(lines))
     for each in added:
         if each.failure is not None:
@@ -183,7 +185,7 @@ def _written(added: Added) -> Iterator[str]:
         *((f"{model.name}/", _size(added.folder / model.name)) for model in addition.models),
         *([(LOCK, added.locked)] if added.locked else []),
         (addition.request_file, "seeded values" if addition.sample_file is None else "for the adapter"),
-        (ANSWER, str(recorded) if recorded else "not recorded"),
+        (recorded.file.relative_to(added.folder).as_posix() if recorded else ANSWER, str(recorded or "not recorded")),
     ]
     width = max(len(name) for name, _ in rows)
     yield shown(added.folder)

@@ -18,6 +18,7 @@ from tritonstack.client.manifest import TensorTable
 from tritonstack.client.preprocessing import Source, to_arrays
 from tritonstack.client.records import arrays_from_records, documents, records_from_csv, records_of
 from tritonstack.errors import InputError, Problem, collecting, refuse
+from tritonstack.untrusted.gzip_reading import is_compressed, suffix_of, uncompressed
 from tritonstack.untrusted.zip_reading import DAMAGED_ZIP
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
@@ -70,7 +71,7 @@ def read_inputs(
     readers: list[tuple[str, Callable[[], dict[str, Array]]]] = []
     sources: dict[InputKind, list[Image | Text]] = {"image": [], "text": []}
     for file in files:
-        suffix = file.path.suffix.lower()
+        suffix = suffix_of(file.path)
         if suffix in _READERS or file.input is not None:
             readers.append((str(file.path), partial(_read, file, table)))
         else:
@@ -97,13 +98,17 @@ def read_inputs(
 
 
 def _read(file: InputFile, table: TensorTable | None) -> dict[str, Array]:
-    suffix = file.path.suffix.lower()
+    suffix = suffix_of(file.path)
     if file.input is not None and suffix != ".npy":
         raise _refused(file, found=f"{file.input}=", allowed="a name before .npy only: other files name their inputs")
     try:
         content = file.path.read_bytes()
+        if is_compressed(file.path):
+            content = uncompressed(content, most=LARGEST_ARRAYS)
     except OSError as error:
         raise _refused(file, found=error.strerror or str(error), allowed=f"a file that can be read: {KINDS}") from error
+    except ValueError as error:
+        raise _refused(file, found=str(error), allowed="a file that gzip compressed") from error
     return _READERS[suffix](file, content, table)
 
 

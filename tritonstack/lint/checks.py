@@ -165,7 +165,8 @@ def view_source(source: ArchiveSource, base: RepositoryView) -> RepositoryView:
     models = dict(base.models)
     for model in source.own_models:
         written = view_model(model.directory, produced_below(source.recipe, model.directory.name))
-        gone = source.produced - {name for export in source.recipe.exports for name in export.produces}
+        made = {name for export in source.recipe.exports for name in export.produces}
+        gone = source.produced - made - source.recipe.files.keys()
         files = {name for name in written.files if f"{model.directory.name}/{name}" not in gone}
         models[model.name] = dataclasses.replace(
             written, text=model.config, config=read_config(model.config), files=frozenset(files)

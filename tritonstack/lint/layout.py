@@ -249,6 +249,9 @@ def _files(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
                 found = f"exports[{index}].produces: {name}"
                 allowed = f"files below a model: {', '.join(view.models)}; below sample; or client_files"
                 yield _at(view, "export-outside", found, allowed)
+    for name in recipe.files:
+        if name.split("/")[0] not in view.models:
+            yield _at(view, "export-outside", f"files: {name}", f"files below a model: {', '.join(view.models)}")
     wanted |= {f"client_files[{index}]": name for index, name in enumerate(recipe.client_files)}
     if recipe.engine is not None and recipe.engine.calibration_cache is not None:
         wanted["engine.calibration_cache"] = recipe.engine.calibration_cache

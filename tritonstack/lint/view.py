@@ -188,8 +188,8 @@ def used_models(recipe: Recipe, folder: Path) -> dict[str, ModelView]:
 
 
 def produced_below(recipe: Recipe, model: str) -> list[str]:
-    """The files that an export makes below one model's directory."""
-    names = (name for export in recipe.exports for name in export.produces)
+    """The files that a build makes or downloads below one model's directory."""
+    names = (*(name for export in recipe.exports for name in export.produces), *recipe.files)
     return [name.removeprefix(f"{model}/") for name in names if name.startswith(f"{model}/")]
 
 

@@ -50,6 +50,13 @@ class Source(ClosedModel):
         return self.model_dump(exclude_none=True)
 
 
+class StoredFile(ClosedModel):
+    """A file of a model that lies in S3 and not in version control. The hash names its content."""
+
+    s3: str = Field(pattern=r"^s3://[a-z0-9.-]+/.+$", description="The object: s3://bucket/key.")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="Of that object: 64 hexadecimal digits.")
+
+
 class Sizes(ClosedModel):
     """Size → what differs in the source framework's model configuration. Names, types and widths stay as they are."""
 
@@ -243,6 +250,11 @@ class Recipe(ClosedModel):
     source: Source | None = Field(
         None, description="Where pretrained weights come from; null where the exports make them."
     )
+    files: dict[InsidePath, StoredFile] = Field(
+        default_factory=dict,
+        description="Files of models that lie in S3 (`<model>/1/model.onnx`). A build takes the one in the folder, "
+        "which must have that hash, and downloads it where there is none. Their hashes are part of the digest.",
+    )
     seed: int = Field(0, ge=0, description="Of random weights.")
     sizes: Sizes = Field(
         default_factory=Sizes, description="What each size changes in the source framework's model configuration."
@@ -286,11 +298,19 @@ class Recipe(ClosedModel):
             raise ValueError("1 where there are overlays: an archive is a variant or a copy, not both")
         return copies
 
+    @model_validator(mode="after")
+    def _made_or_stored(self) -> Recipe:
+        exports = [*self.exports, *(one for overlay in self.overlays.values() for one in overlay.exports or ())]
+        if both := sorted(self.files.keys() & {name for export in exports for name in export.produces}):
+            raise ValueError(f"files that no export makes ({', '.join(both)} is in exports[].produces, too)")
+        return self
+
     @property
     def produced(self) -> frozenset[str]:
-        """The files that the exports make, those of the overlays included: none of them is a source."""
+        """The files that a build makes or downloads, those of the overlays' exports included: none is a source."""
         overlaid = [export for overlay in self.overlays.values() for export in overlay.exports or ()]
-        return frozenset(name for export in (*self.exports, *overlaid) for name in export.produces)
+        made = (name for export in (*self.exports, *overlaid) for name in export.produces)
+        return frozenset((*made, *self.files))
 
 
 def read_recipe(folder: Path) -> Recipe:

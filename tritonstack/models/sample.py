@@ -18,6 +18,7 @@ from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.recipe import RECIPE, Recipe
 from tritonstack.untrusted.folder_files import read_inside
 from tritonstack.untrusted.foreign_text import parse_json
+from tritonstack.untrusted.gzip_reading import is_compressed, suffix_of, uncompressed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +53,7 @@ def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems:
     """The fields of a :class:`SampleEntry` that hold the request."""
     request = sample_file(folder, recipe, recipe.sample.request, exported)
     root = folder if request.is_relative_to(folder) else exported or folder
-    suffix = request.suffix.lower()
+    suffix = suffix_of(request)
     if suffix == ".json":
         return {"body": _tensors(request, root, "inputs", problems)}
     content = _read(request, root, problems)
@@ -147,9 +148,13 @@ LARGEST_SAMPLE = 1 << 30
 
 def _read(path: Path, root: Path, problems: list[Problem]) -> bytes | None:
     try:
-        return read_inside(path, root, most=LARGEST_SAMPLE)
+        content = read_inside(path, root, most=LARGEST_SAMPLE)
+        return uncompressed(content, most=LARGEST_SAMPLE) if is_compressed(path) else content
     except InputError as error:
         problems += error.problems
+        return None
+    except ValueError as error:
+        problems.append(Problem(file=str(path), found=str(error), allowed="a text compressed by gzip"))
         return None
     except OSError as error:
         problems.append(Problem(file=str(path), found=error.strerror or str(error), allowed="a file that can be read"))

@@ -63,6 +63,7 @@ def _weights(sources: Iterable[ArchiveSource]) -> Iterator[str]:
         part = source.recipe.source
         if part is not None and part.s3 is not None and source.weights == "pretrained":
             yield part.s3
+        yield from (stored.s3 for stored in source.recipe.files.values())
 
 
 def _with_used(sources: Iterable[ArchiveSource]) -> Iterator[ArchiveSource]:
