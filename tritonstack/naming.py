@@ -51,6 +51,11 @@ _ARCHIVE = re.compile(r"(?P<model>[a-z0-9]([a-z0-9-]*[a-z0-9])?)\.(?P<digest>" +
 _PREFIX = re.compile(r"([A-Za-z0-9_.=+@()-]+/)+")
 
 
+def gpu_in_names(gpu: str) -> str:
+    """A GPU model as names spell it, in lower case (``t4``), from any spelling (``T4``)."""
+    return gpu.lower()
+
+
 @dataclass(frozen=True, kw_only=True, order=True)
 class Platform:
     """What an engine depends on: a Triton release (``24.09``) and a GPU, of any spelling, in lower case (``t4``)."""
@@ -59,7 +64,7 @@ class Platform:
     gpu: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gpu", self.gpu.lower())
+        object.__setattr__(self, "gpu", gpu_in_names(self.gpu))
 
     def __str__(self) -> str:
         return f"{self.release}-{self.gpu}"
@@ -348,7 +353,7 @@ def captured_prefix(*, endpoint: str) -> str:
 
 def timing_caches_prefix(*, gpu: str) -> str:
     """Prefix of the timing caches of one GPU model, with a trailing slash."""
-    return f"{TIMING_CACHES}{gpu.lower()}/"
+    return f"{TIMING_CACHES}{gpu_in_names(gpu)}/"
 
 
 def timing_cache_key(*, gpu: str, tensorrt: str) -> str:

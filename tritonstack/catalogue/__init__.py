@@ -31,6 +31,7 @@ from tritonstack.catalogue.triton_releases import (
     read_vulnerabilities,
     release_order,
 )
+from tritonstack.naming import gpu_in_names
 
 __all__ = [
     "Backend",
@@ -74,7 +75,7 @@ class Catalogue:
 
     def instances_with(self, gpu: str) -> tuple[InstanceType, ...]:
         """The instance types with a GPU model, in any spelling (``t4``, ``T4``)."""
-        return tuple(row for row in self.instances.values() if row.gpu.lower() == gpu.lower())
+        return tuple(row for row in self.instances.values() if gpu_in_names(row.gpu) == gpu_in_names(gpu))
 
     def release(self, version: str) -> TritonRelease | None:
         """The Triton release ``version`` (``24.09``).

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from tritonstack.catalogue.data_file import read_data
+from tritonstack.naming import gpu_in_names
 
 _PARTITIONS = (("cn-", "aws-cn"), ("us-gov-", "aws-us-gov"))
 
@@ -110,7 +111,7 @@ class BuildMachineTable:
 
     def of_gpu(self, gpu: str) -> tuple[BuildMachine, ...]:
         """The machines with a GPU model (in any case), preferred first."""
-        return tuple(machine for machine in self.machines if machine.gpu.lower() == gpu.lower())
+        return tuple(machine for machine in self.machines if gpu_in_names(machine.gpu) == gpu_in_names(gpu))
 
 
 @lru_cache(maxsize=1)
