@@ -1,4 +1,4 @@
-"""What an account demands of all resources under a scope: role path, permissions boundary, log retention, tags."""
+"""Requirements of an account on all resources under a scope: role path, permissions boundary, log retention, tags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def apply_account_requirements(
     permissions_boundary_arn: str | None,
     function_log_days: int | None = None,
 ) -> None:
-    """Set what an account demands of every role and log group under ``scope``, wherever it is made.
+    """Apply the account's requirements to every role and log group under ``scope``, wherever it is made.
 
     ``stack``: the stack in ``scope`` that holds the reference to the permissions boundary. ``function_log_days``:
     retention of the functions' log groups, in days; None: as each construct sets it.

@@ -233,7 +233,7 @@ class Network(Construct):
         artifacts: ArtifactBucketReference,
         builds: DeployedBuilds | None,
     ) -> None:
-        """Make what is not imported. ``builds``: what deployments build; they may run in the network."""
+        """Create the parts that are not imported. ``builds``: the deployments' builds, which may run in the network."""
         super().__init__(scope, construct_id)
         self._settings, self._artifacts = settings, artifacts
         self._environment, self._builds = environment, builds

@@ -1,4 +1,4 @@
-"""What is deployed: a stage for each environment. A wheel has this package as ``tritonstack_stacks``.
+"""The deployed stacks: a stage for each environment. A wheel has this package as ``tritonstack_stacks``.
 
 Its modules name one another relatively, so that they work under either name.
 """

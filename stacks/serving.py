@@ -242,7 +242,7 @@ class ServingStack(cdk.Stack):
 
 
 def model_data(endpoint: EndpointSettings, *, release_set: Mapping[str, str]) -> MultiModelData | SingleModelData:
-    """What the endpoint's Model serves: the platform prefix in multi-model mode, else its one archive."""
+    """The endpoint's model data: the platform prefix in multi-model mode, else its one archive."""
     if endpoint.multi_model:
         prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
         return MultiModelData(prefix=prefix, cache=endpoint.model_cache_setting == "Enabled")

@@ -88,7 +88,7 @@ class EnvironmentStage(cdk.Stage):
 
     @classmethod
     def from_file(cls, scope: Construct, *, file: Path, models: Path) -> EnvironmentStage:
-        """The stage of an environment's file: what ``app.main`` makes of each, for a pipeline or an app of one's own.
+        """The stage of an environment's file, as ``app.main`` makes it; for a pipeline or an app of one's own.
 
         Args:
             scope: the app; or a pipeline's stack, whose stages need not be its children.
@@ -169,7 +169,7 @@ class EnvironmentStage(cdk.Stage):
 
 
 def builds_of(served: Served, *, models: Path) -> DeployedBuilds | None:
-    """What a deployment of an environment builds; None where archives are published before it."""
+    """The archives that a deployment of an environment builds; None where they are published before it."""
     if not engines_built_on_deploy(served.environment, bool(served.engines.builds)):
         return None
     from tritonstack.preparation.deployed_builds import deployed_builds  # noqa: PLC0415 - most environments need no such

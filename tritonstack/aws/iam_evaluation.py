@@ -239,7 +239,7 @@ def _is_action(pattern: str, action: str) -> bool:
 
 
 def _arn_like(filled: str, given: str) -> bool:
-    """As ``_like``, each of the six parts by itself; a ``*`` at the end of fewer parts matches the rest."""
+    """Match as ``_like``, each of the six parts by itself; a ``*`` at the end of fewer parts matches the rest."""
     mine = filled.split(":", 5)
     theirs = given.split(":", len(mine) - 1)
     return len(mine) == len(theirs) and all(map(_like, mine, theirs))
@@ -254,7 +254,7 @@ def _instant(text: str) -> float:
 
 
 def _compared(compare: Callable[[float, float], bool], read: Callable[[str], float], wanted: str, given: str) -> bool:
-    """Whether two numbers or dates compare so; what is none compares with nothing (UNVERIFIED)."""
+    """Whether a comparison of two numbers or dates holds; other text compares with nothing (UNVERIFIED)."""
     try:
         return compare(read(given), read(wanted))
     except ValueError:

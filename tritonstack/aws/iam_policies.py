@@ -61,7 +61,7 @@ def is_wild(text: str) -> bool:
 
 
 def arn_covers(wide: str, narrow: str) -> bool:
-    """As ``ArnLike`` and ``ArnEquals`` compare: each of the six parts by itself, so that ``*`` crosses no colon."""
+    """Whether ``ArnLike`` and ``ArnEquals`` match: each of the six parts by itself, so that ``*`` crosses no colon."""
     mine, theirs = wide.split(":", 5), narrow.split(":", 5)
     return len(mine) == len(theirs) and all(map(covers, mine, theirs))
 

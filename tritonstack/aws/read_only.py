@@ -102,7 +102,7 @@ class ReadOnlyCalls:
         return answer
 
     def must(self, service: str, operation: str, **request: Any) -> dict[str, Any]:
-        """As ``ask``, for operations without an error code for an absent resource."""
+        """Same as ``ask``, for operations without an error code for an absent resource."""
         return self.ask(service, operation, **request) or {}
 
     def pages(

@@ -94,7 +94,7 @@ DEFAULT_COOLDOWN_SECONDS = 300
 
 
 def desired_instances(instances: int, *, value: float, target: float) -> int:
-    """In proportion to a per-instance metric, rounded up. ``instances``: those that ``value`` was measured with."""
+    """Instances in proportion to a per-instance metric, rounded up. ``instances``: their number at ``value``."""
     return math.ceil(instances * value / target)
 
 

@@ -49,7 +49,7 @@ def _facts() -> dict[str, Any]:
 
 
 def onnx_limits(release: TritonRelease) -> OnnxLimits | None:
-    """What a release's ONNX Runtime reads; None where that is UNVERIFIED."""
+    """Limits of the ONNX files that a release's ONNX Runtime reads; None where UNVERIFIED."""
     version = release.onnxruntime or _facts()["onnxruntime_at_most"].get(release.version)
     limits = _facts()["onnxruntime"].get(".".join(version.split(".")[:2])) if version else None
     if version is None or limits is None:

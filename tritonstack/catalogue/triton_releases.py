@@ -237,7 +237,7 @@ class Vulnerability:
 
 
 def read_vulnerabilities() -> tuple[Vulnerability, ...]:
-    """Those of ``data/vulnerabilities.json``, the most severe first; those without a score last."""
+    """Vulnerabilities of ``data/vulnerabilities.json``, the most severe first; those without a score last."""
     document = read_data("vulnerabilities.json")
     bulletins = document["bulletins"]
     found = [

@@ -39,7 +39,7 @@ class ClientFile:
     key: str  # its key there
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is no SHA-256: it becomes a file's name."""
+        """Raise ValueError for an invalid SHA-256, which becomes a file's name."""
         if not _SHA256.fullmatch(self.sha256):
             raise ValueError(f"client file {self.name}: {self.sha256!r} is no SHA-256")
 

@@ -20,7 +20,7 @@ Record = Mapping[str, Any]
 
 
 def documents(text: str | bytes) -> list[Any]:
-    """The JSON documents of a text: one, or one a line. Raises ValueError for what is neither."""
+    """The JSON documents of a text: one, or one a line. Raises ValueError for other text."""
     try:
         return [parse_json(text)]
     except ValueError as error:

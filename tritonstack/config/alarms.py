@@ -25,7 +25,7 @@ MINUTES_IN_A_DAY = 24 * 60
 
 
 class ErrorThresholds(SettingsModel):
-    """Thresholds of errors. The defaults are ours: set them from what the endpoint's errors are on a good day."""
+    """Thresholds of errors. The defaults are this project's: set them from the endpoint's usual number of errors."""
 
     server_error_percent: float = Field(
         default=1.0, gt=0, le=100, description="Share of a minute's requests that end with 5XX, percent."

@@ -232,7 +232,7 @@ class EndpointSettings(SettingsModel):
 
     @property
     def platform(self) -> naming.Platform:
-        """What an engine for this endpoint depends on; raises as ``instance`` does."""
+        """The platform of this endpoint's engines; raises as ``instance`` does."""
         return naming.Platform(release=self.release, gpu=self.instance.gpu)
 
     @property
@@ -271,7 +271,7 @@ class EndpointSettings(SettingsModel):
 
     @property
     def image_build(self) -> ImageBuild | None:
-        """What a deployment builds the containers' image from; None where it is in ECR already."""
+        """The source that a deployment builds the containers' image from; None where the image is in ECR already."""
         return self.image if isinstance(self.image, ImageBuild) else None
 
     def sagemaker_name(self, environment: str) -> str:

@@ -144,7 +144,7 @@ class LoadTestSettings(SettingsModel):
     gate: GateSettings | None = Field(default=None, description="What the figures must not exceed; null: nothing.")
 
     def tested(self, endpoints: Sequence[EndpointSettings]) -> tuple[EndpointSettings, ...]:
-        """Those of ``endpoints`` that may be tested."""
+        """The endpoints that may be tested."""
         if self.endpoints is None:
             return tuple(each for each in endpoints if not each.variants)
         return tuple(each for each in endpoints if each.name in self.endpoints)

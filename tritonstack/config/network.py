@@ -82,7 +82,7 @@ class NetworkSettings(SettingsModel):
 
     @property
     def joined(self) -> Literal["created", "imported"] | None:
-        """Which of the two containers and builds join."""
+        """Whether containers, builds or both join the network."""
         if self.join is not None:
             return None if self.join == "nothing" else self.join
         return "created" if self.created is not None else "imported"
@@ -108,7 +108,7 @@ class NetworkSettings(SettingsModel):
 
     @property
     def security_groups(self) -> int:
-        """How many security groups containers and builds have: the imported ones, or the one that is made."""
+        """Number of security groups of containers and builds: the imported ones, or the one that is made."""
         return len(self.imported.security_group_ids) or 1 if self.joined == "imported" and self.imported else 1
 
     @property

@@ -121,11 +121,11 @@ class Rollout(SettingsModel):
         return min(max(self.waiting_seconds(count) + starts * start_seconds, 600), MOST_SECONDS)
 
     def _steps(self, count: int) -> int:
-        """How many steps or batches ``count`` instances are: the most, with sizes rounded down to whole instances."""
+        """Number of steps or batches for ``count`` instances: the most, with sizes rounded down to whole instances."""
         return math.ceil(count / max(1, math.floor(self.step_instances(count))))
 
     def step_instances(self, count: int) -> float:
-        """How many of ``count`` instances one step turns on, not rounded; all of them in one step."""
+        """Number of ``count`` instances that one step turns on, not rounded; all of them in a single step."""
         if self.size_instances is not None:
             return self.size_instances
         return count if self.size_percent is None else count * self.size_percent / 100

@@ -98,7 +98,7 @@ class Scaling(SettingsModel):
 
     @property
     def invocations_target(self) -> float | None:
-        """Requests a minute and instance, given or from what was measured; None where that is no target."""
+        """Requests a minute and instance, given or from a measurement; None without such a target."""
         if self.requests_per_second is None:
             return self.invocations_per_instance
         return self.requests_per_second * SECONDS_IN_A_MINUTE * self.factor

@@ -79,7 +79,7 @@ def read_yaml(path: Path, *, text: str | None = None) -> YamlDocument:
 
 
 def parse_yaml(text: str) -> YamlDocument:
-    """The YAML document in ``text``. Raises YamlError for no single document, and what is not allowed here."""
+    """The YAML document in ``text``. Raises YamlError unless it is a single document of the allowed subset."""
     if len(text) > LARGEST_FILE:
         raise YamlError(line=None, found=f"{len(text)} characters", allowed=f"at most {LARGEST_FILE} characters")
     try:
@@ -328,7 +328,7 @@ def load_yaml(path: Path, model: type[Model]) -> Model:
 
 
 def validate(document: YamlDocument, model: type[Model], *, value: object = ...) -> Validated[Model]:
-    """A document as a ``model``; ``value``: what is validated in place of the document's own value."""
+    """Validate a document as a ``model``; ``value`` replaces the document's own value."""
     value = document.value if value is ... else value
     problems = [
         Problem(

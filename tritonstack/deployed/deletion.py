@@ -32,7 +32,7 @@ class Deletion:
 
 
 def deletion_of(deployed: Deployed, *, archives: bool) -> Deletion:
-    """Which of the stacks that left may be deleted now.
+    """The leftover stacks that may be deleted now.
 
     Kept are stacks that are at work or protected, that a stack which stays reads parameters of, and artifacts while any
     other stack of the environment stays, or where their buckets go with all archives and ``archives`` is False.
@@ -80,7 +80,7 @@ class Shown(Protocol):
     """One step with progress."""
 
     def say(self, text: str) -> None:
-        """Show what the step is at."""
+        """Show the step's progress."""
         ...
 
 

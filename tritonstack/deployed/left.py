@@ -102,7 +102,7 @@ class Deployed:
 
     @property
     def cost(self) -> Amount:
-        """What all that left costs an hour."""
+        """Cost of all leftover stacks an hour."""
         return total(each.cost for each in self.left)
 
 

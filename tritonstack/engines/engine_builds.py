@@ -135,7 +135,7 @@ def _refuse_lost_gpu(release: TritonRelease, machine: BuildMachine, *, region: s
 
 
 def _of_kind(machines: tuple[BuildMachine, ...], kind: BuilderKind) -> tuple[BuildMachine, ...]:
-    """Those of one service. An engine for one GPU model is never built on another, whatever the service has."""
+    """The GPUs of one service. An engine for one GPU model is never built on another, whatever the service has."""
     chosen = tuple(machine for machine in machines if machine.kind == kind)
     if chosen:
         return chosen
@@ -196,7 +196,7 @@ class _Need:
 def engine_builds(
     environment: Environment, archives: Mapping[str, Sequence[ArchiveSource]], *, file: Path
 ) -> EngineBuilds:
-    """What builds the engines of an environment, and what cannot be built.
+    """The machines that build an environment's engines, and the engines that cannot be built.
 
     ``archives``: entry of an endpoint's ``models`` → the sources of the archives that it means. ``file``: the
     environment's file as problems name it.

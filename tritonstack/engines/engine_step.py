@@ -102,7 +102,7 @@ def read_job(path: Path) -> dict[str, Any]:
 
 
 def find_program(variable: str, places: tuple[str, ...], name: str) -> str:
-    """A program: what the variable names, else the first of the places, else on PATH."""
+    """Find a program: the one that the variable names, else the first of the places, else the one on PATH."""
     here = (place for place in places if os.access(place, os.X_OK))
     found = os.environ.get(variable) or next(here, shutil.which(name))
     if not found:
@@ -168,7 +168,7 @@ def version_parts(version: str | None) -> tuple[int, ...]:
 
 
 def check_driver(job: dict[str, Any], driver: str) -> dict[str, Any]:
-    """How the image's CUDA runs with this machine's driver: both, and by what.
+    """The image's CUDA, this machine's driver, and how the one runs on the other.
 
     Raises StepError where it does not run: trtexec would fail with a number of CUDA's that names no driver.
     """
@@ -261,7 +261,7 @@ def end(child: subprocess.Popen[str]) -> None:
 
 
 def read_outputs(path: Path, wanted: list[str]) -> list[dict[str, Any]]:
-    """What trtexec exported, each as name, shape and flat values; raises StepError where a wanted one is missing."""
+    """trtexec's exported outputs, each as name, shape and flat values; raises StepError where one is missing."""
     found = {}
     try:
         # C++ writes nan, -nan and inf; this JSON reader accepts NaN and Infinity.

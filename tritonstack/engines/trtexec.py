@@ -34,7 +34,7 @@ STRONGLY_TYPED_ONLY = 11
 
 @dataclass(frozen=True, kw_only=True)
 class EngineTarget:
-    """What an engine is built for: a release of the catalogue, a GPU's compute capability, the TensorRT it may have."""
+    """The target of an engine: a release of the catalogue, a GPU's compute capability, the TensorRT it may have."""
 
     release: TritonRelease
     gpu: str
@@ -43,7 +43,7 @@ class EngineTarget:
 
     @property
     def named(self) -> str:
-        """How a message names it."""
+        """Name in messages."""
         versions = [_shown(version) for version in dict.fromkeys((self.tensorrt[0], self.tensorrt[-1]))]
         return f"release {self.release.version} with TensorRT {' to '.join(versions)}"
 
@@ -63,7 +63,7 @@ class EngineTarget:
 
 
 def tensorrt_versions(release: str) -> tuple[str, ...]:
-    """The minor versions of TensorRT that a release may have: what the image's own must be one of.
+    """The minor versions of TensorRT that a release may have; the image's own must be one of them.
 
     Raises :class:`InputError` for a release older than the catalogue.
     """
@@ -105,7 +105,7 @@ def _candidates(release: TritonRelease) -> tuple[str, ...]:
 
 
 def _refusals(engine: Engine, target: EngineTarget, file: str | None) -> Iterator[Problem]:
-    """What the recipe wants and the release's TensorRT or the GPU has not."""
+    """Features that the recipe needs and the release's TensorRT or the GPU lacks."""
     level = "--builderOptimizationLevel"
     if engine.optimisation_level is not None and not target.takes(level):
         yield Problem(

@@ -17,7 +17,7 @@ _TYPES = ("TYPE_INT32", "TYPE_FP32")
 
 
 def check_batch_tensors(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with the tensors of a batch, which Triton checks after the backend completed inputs and outputs."""
+    """Check the tensors of a batch, as Triton does after the backend completed inputs and outputs."""
     node = model.config.node
     if not node.has("batch_input") and not node.has("batch_output"):
         return
@@ -66,7 +66,7 @@ def _one_of(names: Collection[str], kind: str) -> str:
 
 
 def check_queues(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with the queues of the dynamic batcher."""
+    """Check the queues of the dynamic batcher."""
     dynamic = model.config.node.node("dynamic_batching")
     if dynamic is None:
         return
@@ -107,7 +107,7 @@ def _levels(model: ModelView, dynamic: Node, levels: int) -> Iterator[Finding]:
 
 
 def check_batching(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with batching."""
+    """Check the batching settings."""
     if model.config.max_batch_size < 0:
         found = f"max_batch_size: {model.config.max_batch_size}"
         yield at_field(model, "max_batch_size", "max-batch-size", found, "0 or more")

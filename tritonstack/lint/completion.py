@@ -129,7 +129,7 @@ def completed_tensor(tensor: GraphTensor, limit: int) -> Tensor:
 
 
 def _by_program(model: ModelView, version: str) -> Completion:
-    """As the program of a version completes it, where reading shows that."""
+    """The configuration as a version's program completes it, where reading shows that."""
     version = version or next(reversed(model.served_versions), "")
     path = python_program(model, version) if version else None
     try:

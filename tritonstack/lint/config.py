@@ -34,7 +34,7 @@ def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 
 def _advice(complaint: Complaint) -> str:
-    """What to write: the value that was probably meant, or the word that is most alike."""
+    """Advice on what to write: the value that was probably meant, or the most similar word."""
     if complaint.found == f'"{complaint.meant}"' and complaint.allowed.startswith("one of "):
         return f"write {complaint.meant} without quotes: it is no text, but a value of an enumeration"
     if complaint.meant:
@@ -58,7 +58,7 @@ def check_newer_fields(view: RepositoryView, model: ModelView) -> Iterator[Findi
 
 
 def check_metrics(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What each metric of a model's own lacks."""
+    """Check a model's own metrics for missing fields."""
     metrics = model.config.node.node("model_metrics")
     for control in metrics.nodes("metric_control") if metrics else ():
         family, buckets = control.node("metric_identifier"), control.node("histogram_options")

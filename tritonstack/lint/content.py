@@ -128,7 +128,7 @@ def _is_inside(name: str) -> bool:
 
 
 def wrong_weights(graph: Path, name: str, needed: int, *, root: Path) -> Mismatch | None:
-    """What is wrong with a file that a graph keeps weights in; None for nothing.
+    """The problem of a file with a graph's weights; None without one.
 
     ``name``: as the graph states it; ``needed``: the bytes that the graph reads of it; ``root``: nothing outside of it
     is read.

@@ -24,7 +24,7 @@ _FORBIDDEN = ("instance_group", "optimization", "model_warmup")
 
 
 def check_ensembles(view: RepositoryView) -> Iterator[Finding]:
-    """What is wrong with the ensembles of an archive, and which models none of them uses."""
+    """Check the ensembles of an archive, and find models that none of them uses."""
     for model in view.models.values():
         if model.config.node.has("ensemble_scheduling") and not model.is_ensemble:
             found = f'platform: "{model.config.node.text("platform")}" with ensemble_scheduling'
@@ -137,7 +137,7 @@ class _End:
 
 
 def check_flow(ensemble: ModelView, steps: Sequence[EnsembleStep]) -> Iterator[Finding]:
-    """What is wrong with who gives and who takes the ensemble's tensors."""
+    """Check producers and consumers of the ensemble's tensors."""
     givers: dict[str, EnsembleStep] = {}
     for step in steps:
         for field, mapping in (("input_map", step.inputs), ("output_map", step.outputs)):
@@ -203,7 +203,7 @@ def _dropped(steps: Sequence[EnsembleStep], name: str) -> str:
 
 
 def _in_order(steps: Sequence[EnsembleStep], inputs: Iterable[str]) -> tuple[list[EnsembleStep], list[EnsembleStep]]:
-    """The steps, each after those that give what it takes; and those that never have all their inputs."""
+    """The steps in order of their inputs, and the steps that never have all their inputs."""
     ready, order, waiting = set(inputs), list[EnsembleStep](), list(steps)
     while able := [step for step in waiting if set(step.inputs.values()) <= ready]:
         order += able
@@ -213,7 +213,7 @@ def _in_order(steps: Sequence[EnsembleStep], inputs: Iterable[str]) -> tuple[lis
 
 
 def check_tensors(view: RepositoryView, ensemble: ModelView, steps: Sequence[EnsembleStep]) -> Iterator[Finding]:
-    """What is wrong with keys, types and shapes: the first mention of a tensor decides."""
+    """Check keys, types and shapes: the first mention of a tensor decides."""
     settled: dict[str, _End] = {}
     for tensor in (*ensemble.config.inputs, *ensemble.config.outputs):
         # A caller sees an ensemble's dims; its steps see its reshape.
@@ -271,7 +271,7 @@ def _same(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 
 def check_decoupled(ensemble: ModelView, steps: Sequence[EnsembleStep]) -> Iterator[Finding]:
-    """Where tensors meet that number their responses differently."""
+    """Check tensors that meet at a step but have different numbers of responses."""
     # Tensor → the decoupled step that its responses are counted by; 0 for the request itself.
     label = {tensor.name: 0 for tensor in ensemble.config.inputs}
     for step in _in_order(steps, label)[0]:
@@ -288,7 +288,7 @@ def check_decoupled(ensemble: ModelView, steps: Sequence[EnsembleStep]) -> Itera
 
 
 def check_requests(view: RepositoryView) -> Iterator[Finding]:
-    """Where requests fail of ensembles that load."""
+    """Check for requests that fail although the ensemble loads."""
     for ensemble in view.ensembles:
         steps = [EnsembleStep.of(node, index, view.models) for index, node in enumerate(ensemble.config.steps)]
         yield from _both_ways(ensemble, steps)

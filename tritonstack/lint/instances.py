@@ -29,7 +29,7 @@ _KINDS = ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL")
 
 
 def check_instances(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with instance groups."""
+    """Check instance groups."""
     if model.config.node.has("ensemble_scheduling"):
         return
     for group in model.config.node.nodes("instance_group"):
@@ -70,7 +70,7 @@ _TEXT_BYTES = 1 << 10
 
 
 def check_size(view: RepositoryView) -> Iterator[Finding]:
-    """What does not fit onto the instance."""
+    """Check that the models fit onto the instance."""
     instance = view.target.instance
     if instance is None:
         return
@@ -104,7 +104,7 @@ def archive_bytes(view: RepositoryView) -> int:
 
 
 def check_python_on_instance(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What of a Python model does not fit to the release, or to the shared memory."""
+    """Check a Python model against the release and the shared memory."""
     if model.backend != "python":
         return
     yield from _shared_memory(view, model)
@@ -177,7 +177,7 @@ ENSEMBLES_SINCE = "24.05"
 
 
 def check_response_cache(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with ``response_cache`` of a model, by itself and on the endpoint."""
+    """Check a model's ``response_cache``, by itself and on the endpoint."""
     cache, release = _cache_of(model), view.target.release
     if cache is None:
         return

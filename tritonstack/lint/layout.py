@@ -26,7 +26,7 @@ OUTSIDE_MODELS = ("sample", "warmup", "tests", "overlays")
 
 
 def check_layout(view: RepositoryView) -> Iterator[Finding]:
-    """What is wrong with the directories of an archive."""
+    """Check the directories of an archive."""
     yield from _root(view)
     if not view.models:
         yield Finding(file=view.root, rule="no-model", found="no directory with a config.pbtxt")
@@ -51,7 +51,7 @@ def _root(view: RepositoryView) -> Iterator[Finding]:
 
 
 def _ensembles_as_seen(view: RepositoryView) -> Iterator[Finding]:
-    """Where the front end, which searches the text, and Triton, which reads the field, differ."""
+    """Find ensembles on which the front end, which searches the text, and Triton, which reads the field, disagree."""
     for model in view.models.values():
         if model.is_ensemble and not model.sagemaker_sees_ensemble:
             found = "an ensemble that SageMaker's front end does not see"
@@ -61,7 +61,7 @@ def _ensembles_as_seen(view: RepositoryView) -> Iterator[Finding]:
 
 
 def _served(view: RepositoryView) -> Iterator[Finding]:
-    """Which model requests reach: the ensemble, else the only one."""
+    """The model that requests reach: the ensemble, else the only one."""
     names = ", ".join(sorted(view.models))
     ensembles = [model.name for model in view.ensembles]
     reached = ensembles or sorted(view.models)
@@ -127,7 +127,7 @@ def check_inside(view: RepositoryView) -> Iterator[Finding]:
 
 
 def check_files(view: RepositoryView) -> Iterator[Finding]:
-    """What something left behind, in all that is packed.
+    """Find leftover files in everything that is packed.
 
     Of a model folder with a recipe the models are packed, of any other repository everything.
     """
@@ -154,7 +154,7 @@ _NEGATIVE = tuple(f"-{digit}" for digit in range(10))
 
 
 def check_versions(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What a model's version folders, and the files in them, do wrong."""
+    """Check a model's version folders and the files in them."""
     for name in sorted(model.folders - set(model.versions)):
         if name[:1].isdecimal() or name[:2] in _NEGATIVE:
             yield Finding(file=model.directory / name, rule="version-ignored", found=f"version folder {name}")
@@ -266,7 +266,7 @@ def _files(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
 
 
 def _sample(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
-    """What is wrong inside the sample's files; that they are there is another rule's matter."""
+    """Check the content of the sample's files; another rule checks that they exist."""
     if not all((view.root / name).is_file() for name in (recipe.sample.request, recipe.sample.answer)):
         return
     try:

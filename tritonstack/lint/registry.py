@@ -114,7 +114,7 @@ class Finding:
 
     @property
     def level(self) -> Level:
-        """How grave it is: see :data:`Level`."""
+        """Severity: see :data:`Level`."""
         return rule(self.rule).level
 
     @property
@@ -124,7 +124,7 @@ class Finding:
 
     @property
     def category(self) -> Category:
-        """Whose rule it is: what of Triton or SageMaker would refuse, or the house."""
+        """Origin of the rule: the part of Triton or SageMaker that would refuse, or this project."""
         return rule(self.rule).category
 
     def __str__(self) -> str:
@@ -167,7 +167,7 @@ class FindingEntry(BaseModel):
 
 
 class LintReport(BaseModel):
-    """What `tritonstack lint --json` prints."""
+    """Output of `tritonstack lint --json`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

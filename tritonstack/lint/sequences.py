@@ -24,7 +24,7 @@ _CORRELATION_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", 
 
 
 def check_sequences(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with sequence batching."""
+    """Check sequence batching."""
     sequence = model.config.node.node("sequence_batching")
     if sequence is None:
         return

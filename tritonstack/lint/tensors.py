@@ -24,7 +24,7 @@ _IMAGE_AXES = 3
 
 
 def check_tensors(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with inputs and outputs."""
+    """Check inputs and outputs."""
     if not model.is_readable:
         return
     versions = model.served_versions or ("",)
@@ -127,7 +127,7 @@ def parts(dims: tuple[int, ...]) -> list[int]:
 
 
 def elements(dims: tuple[int, ...]) -> int | None:
-    """How many elements a shape has; None where a dimension is variable."""
+    """Number of elements of a shape; None where a dimension is variable."""
     return None if -1 in dims else math.prod(dims)
 
 

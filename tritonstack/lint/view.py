@@ -176,7 +176,7 @@ def _is_model_without_config(model: ModelView) -> bool:
 
 
 def used_models(recipe: Recipe, folder: Path) -> dict[str, ModelView]:
-    """The models that a recipe takes from folders next to its own; what is not there is another rule's matter."""
+    """The models that a recipe takes from folders next to its own; another rule checks that they exist."""
     models: dict[str, ModelView] = {}
     for used in recipe.uses:
         other = folder.parent / used.folder

@@ -22,7 +22,7 @@ src/onnxruntime.cc (ProcessRequests)."""
 
 
 def check_warmup(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with warm-up requests."""
+    """Check warm-up requests."""
     if model.is_ensemble:
         return
     done = complete(view, model)
@@ -70,7 +70,7 @@ def _like_input(model: ModelView, entry: Node, tensor: Tensor) -> Iterator[Findi
 
 
 def _data(model: ModelView, name: str, entry: Node) -> Iterator[Finding]:
-    """Where the values come from: what Triton refuses, whatever the model's inputs are."""
+    """Check the source of the values: Triton refuses some, whatever the model's inputs are."""
     dims = entry.integers("dims")
     if -1 in dims:
         found = f"model_warmup gives {name} dims {list(dims)}"

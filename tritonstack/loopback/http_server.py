@@ -214,7 +214,7 @@ class ServerConnection(asyncio.Protocol):
         return self._ended
 
     def close(self) -> None:
-        """Close once what is written is sent."""
+        """Close once all written data is sent."""
         if self._transport is not None:
             self._transport.close()
 

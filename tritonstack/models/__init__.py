@@ -1,1 +1,1 @@
-"""What model folders state: recipe, configurations, sources, digests, samples; and the manifest of an archive."""
+"""The content of model folders: recipe, configurations, sources, digests, samples; and the manifest of an archive."""

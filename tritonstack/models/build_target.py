@@ -26,7 +26,7 @@ def target_of(source: ArchiveSource, platform: Platform | None) -> str | None:
 
 
 def target_for(dependency: Dependency, platform: Platform | None) -> str | None:
-    """The same by what an archive depends on."""
+    """The same, by an archive's dependency."""
     if dependency == "none":
         return None
     if platform is None:

@@ -42,7 +42,7 @@ class ArchiveContents:
 
 
 def contents_of(source: ArchiveSource) -> ArchiveContents:
-    """What an archive will contain.
+    """The future content of an archive.
 
     A configuration that names no backend adds none: the linter refuses it. Raises :class:`InputError` where a recipe
     or an overlay is wrong.

@@ -254,6 +254,6 @@ class Places:
 
 
 def python_target(platform: Platform) -> str | None:
-    """What archives with Python environments are built for on a platform; None for unknown releases."""
+    """The build target of archives with Python environments on a platform; None for unknown releases."""
     release = load_catalogue().release(platform.release)
     return None if release is None else f"python-{release.python}"

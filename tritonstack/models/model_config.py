@@ -367,7 +367,7 @@ def _check(message: Message, *, type_name: str, path: str, complaints: list[Comp
 
 
 def _add_meant(value: Scalar | Message, kind: str, node: Node, name: str) -> str:
-    """Take a refused value for what it was meant to be; that, as the text spells it, or nothing."""
+    """Replace a refused value by the one that was meant; returns it in the text's spelling, or an empty text."""
     meant = None if isinstance(value, Message) or is_message(kind) or node.has(name) else _meant(value, kind)
     if meant is None:
         node.unread.add(name)

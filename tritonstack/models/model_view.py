@@ -96,7 +96,7 @@ class ModelView:
 
     @functools.cached_property
     def derived(self) -> DerivedBackend:
-        """What Triton takes for the backend where neither ``backend`` nor ``platform`` names one."""
+        """The backend that Triton derives where neither ``backend`` nor ``platform`` names one."""
         return derive_backend(self.config.node, name=self.name, folders=self.folders, files=self.files)
 
     @property
@@ -155,7 +155,7 @@ class ModelView:
 
 
 def view_model(directory: Path, produced: Iterable[str], *, root: Path | None = None) -> ModelView:
-    """One model's directory; ``produced``: what an export makes below it.
+    """One model's directory; ``produced``: files that an export makes below it.
 
     ``root``: the folder outside of which nothing is read, else the one that the directory is in.
     """

@@ -1,4 +1,4 @@
-"""What the program of a Python model calls, by reading it: nothing of it is run."""
+"""Calls in the program of a Python model, found by reading it: nothing of it is run."""
 
 from __future__ import annotations
 

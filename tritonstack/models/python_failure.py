@@ -73,7 +73,7 @@ class ProgramFailure:
 
     @property
     def where(self) -> str:
-        """Where in the program it happened; empty where that is not known."""
+        """Place in the program; empty if unknown."""
         return next((_WHERE[call.function] for call in self.calls if call.is_own and call.function in _WHERE), "")
 
     def text(self, *, shown: Shown, quoted: bool) -> str:
@@ -99,7 +99,7 @@ class ProgramFailure:
 
 
 def program_failure(text: str) -> ProgramFailure | None:
-    """What a message of Triton says of a Python model's program; None where it is of something else.
+    """The failure of a Python model's program in a message of Triton; None for other messages.
 
     A body of SageMaker's front end (``{"error": "…"}``) is taken apart.
     """
@@ -135,7 +135,7 @@ def fatal_error(log: str) -> ProgramFailure | None:
 
 
 def logged_failures(log: str) -> tuple[ProgramFailure, ...]:
-    """What processes of Python models wrote into a server's log: of ``finalize`` there is no other message."""
+    """Failures that processes of Python models wrote to a server's log: those of ``finalize`` have no other message."""
     failures = (program_failure(str(json.loads(text))) for text in _LOGGED.findall(log))
     return tuple(failure for failure in failures if failure is not None)
 

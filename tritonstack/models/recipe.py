@@ -46,7 +46,7 @@ class Source(ClosedModel):
         return self
 
     def plain(self) -> dict[str, str]:
-        """As the recipe has it, without the fields that are not set."""
+        """The recipe's form, without the fields that are not set."""
         return self.model_dump(exclude_none=True)
 
 
@@ -73,7 +73,7 @@ class Floor(ClosedModel):
 
 
 class Proof(ClosedModel):
-    """What has to hold before an archive is packed."""
+    """Conditions for packing an archive."""
 
     figures: dict[str, Floor] = Field(
         default_factory=dict, description="Figures of the exports' reports, and what each must reach."
@@ -121,7 +121,7 @@ class GraphTensor(ClosedModel):
 
 
 class Graph(ClosedModel):
-    """What an exported ONNX graph must be. The export names its tensors and axes so, and checks it."""
+    """Requirements on an exported ONNX graph: the export gives its tensors and axes these names, and checks them."""
 
     opset: int = Field(ge=7, le=25, description="ONNX operator set.")
     inputs: tuple[GraphTensor, ...] = Field(min_length=1, description="The graph's inputs, all of them.")

@@ -27,7 +27,7 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
 
 def sample_file(folder: Path, recipe: Recipe, name: str, exported: Path | None) -> Path:
-    """Where a file of the recipe lies that the folder holds or an export makes."""
+    """The path of a recipe's file, in the folder or among an export's files."""
     made = name in {made for export in recipe.exports for made in export.produces}
     return exported / name if made and exported is not None else folder / name
 

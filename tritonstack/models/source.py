@@ -88,12 +88,12 @@ class ArchiveSource:
 
     @property
     def size(self) -> dict[str, Any]:
-        """What the chosen size changes in the source framework's model configuration."""
+        """Changes by the chosen size to the source framework's model configuration."""
         return getattr(self.recipe.sizes, self.choice.size)  # type: ignore[no-any-return]  # one of its two fields
 
     @property
     def weights(self) -> Weights:
-        """Which weights the exports take; random where the recipe has no source."""
+        """The weights that exports use; random where the recipe has no source."""
         return self.choice.weights if self.recipe.source is not None else "random"
 
     @cached_property

@@ -42,7 +42,7 @@ def _model_lacks_plan(model: OwnModel, source: ArchiveSource) -> bool:
 
 
 def is_plan(name: str, config: ModelConfig) -> bool:
-    """Whether a file of a TensorRT model is a plan by its name: what the backend loads, or one for another GPU."""
+    """Whether a file of a TensorRT model is a plan by its name: the one that is loaded, or one for another GPU."""
     return name.endswith(".plan") or name == config.model_file
 
 

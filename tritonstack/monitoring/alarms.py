@@ -172,7 +172,7 @@ def load_test_alarm(environment: str, *, undelivered_queue: str) -> Alarm:
 
 
 def _dead_letters(queue: str, *, kind: AlarmKind, subject: str, condition: str) -> Alarm:
-    """In ALARM as long as a dead-letter queue, by its name, holds an event."""
+    """An alarm for as long as a dead-letter queue holds an event."""
     waiting = Metric(
         namespace=aws_names.QUEUES,
         name=aws_names.VISIBLE_MESSAGES,

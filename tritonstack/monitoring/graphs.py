@@ -77,12 +77,12 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """What follows an endpoint's name where it has several variants: ``.current``; no endpoint's name has a dot."""
+        """Suffix of an endpoint's name where it has several variants: ``.current``; no endpoint's name has a dot."""
         return f".{self.settings.variants[0].name}" if self.settings.variants else ""
 
     @property
     def subject(self) -> str:
-        """What its alarms and its part of the dashboard are called after."""
+        """Name in its alarms and its part of the dashboard."""
         return f"{self.endpoint_name}{self.label}"
 
     @property

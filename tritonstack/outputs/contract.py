@@ -190,7 +190,7 @@ class Artifacts(_StackEntry, ArtifactsFields):
 
 
 class Network(_StackEntry, NetworkFields):
-    """What containers and builds run in."""
+    """The network of containers and builds."""
 
 
 class Builds(_StackEntry, BuildsFields):

@@ -64,7 +64,7 @@ class Axis:
     log: bool = False
 
     def share(self, value: float) -> float:
-        """Place of a value, 0 to 1; what is outside is at the edge."""
+        """Position of a value, 0 to 1; values outside are at the edge."""
         least, greatest = self.least, self.greatest
         if self.log:
             value, least, greatest = (math.log10(max(each, self.least)) for each in (value, least, greatest))

@@ -95,5 +95,5 @@ def measurement(environment: str) -> tuple[str, ...]:
 
 
 def gate(commands: Sequence[str]) -> tuple[str, ...]:
-    """A gate's own commands, with what they may count on."""
+    """A gate's own commands, with the environment that they run in."""
     return (f"python3 {SETUP} main", PROFILE, *commands)

@@ -1,4 +1,4 @@
-"""Checks of what is deployed: states that stacks fail at, what left the file, endpoints' names, the key of objects."""
+"""Checks of deployed resources: stack states that block updates, leftover stacks, names of endpoints, objects' key."""
 
 from __future__ import annotations
 

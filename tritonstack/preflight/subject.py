@@ -80,7 +80,7 @@ class CheckedItem:
     needed: str
 
     def passes(self, found: str) -> PreflightResult:
-        """A deployment finds what it needs."""
+        """The item has what a deployment needs."""
         return self._result("passes", found)
 
     def fails(self, found: str, *, advice: str) -> PreflightResult:

@@ -41,7 +41,7 @@ def main(source: str, target: str) -> int:
 
 
 def floats_of(graph: Any) -> int:
-    """How many initialisers and constants of a graph are FP32."""
+    """Number of FP32 initialisers and constants of a graph."""
     kinds = [tensor.data_type for tensor in graph.graph.initializer]
     kinds += [
         attribute.t.data_type

@@ -175,7 +175,7 @@ def needed_work(orders: Sequence[Order], *, bucket: ArtifactBucket, source_of: S
 
 
 def _place(order: Order) -> Place:
-    """Where an order's archives are stored."""
+    """The place of an order's archives."""
     return Place(endpoint=order.endpoint, platform=order.platform)
 
 

@@ -92,7 +92,7 @@ class Preparation:
         self._engines: dict[str, Future[Path]] = {}
 
     def needed_work(self) -> NeededWork:
-        """What a run would do. Raises :class:`WorkFailedError` where S3 refuses."""
+        """The work that a run would do. Raises :class:`WorkFailedError` where S3 refuses."""
         return needed_work(self.orders, bucket=self.bucket, source_of=self.source_of, local=self._local)
 
     def run(self) -> PrepareSummary:

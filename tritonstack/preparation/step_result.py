@@ -1,4 +1,4 @@
-"""What the engine step leaves in its output folder: its result, and the files whose hashes the result has."""
+"""The engine step's output folder: its result, and the files whose hashes the result has."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def read_result(output: Path, *, what: str) -> StepResult:
 
 
 def take_file(result: StepResult, name: str, output: Path, target: Path) -> None:
-    """Copy a file of the output. Raises :class:`WorkFailedError` unless the copy is what the step wrote."""
+    """Copy a file of the output. Raises :class:`WorkFailedError` unless the copy has the step's hash."""
     try:
         shutil.copyfile(output / name, target)
         if sha256_of(target) == result.files[name].sha256:

@@ -383,7 +383,7 @@ def split_address(name: str) -> tuple[str, str]:
 
 
 def model_metadata(model: Described) -> dict[str, Any]:
-    """A model's tensors. Raises KeyError, TypeError or ValueError for what is no manifest."""
+    """A model's tensors. Raises KeyError, TypeError or ValueError for an invalid manifest."""
     config = model.config()
     return {
         "name": model.address,

@@ -25,7 +25,7 @@ ABSENT = Absent()
 
 
 class Level(StrEnum):
-    """How closely a change is to be looked at."""
+    """How much attention a change needs."""
 
     NOTHING = "nothing changes"
     PLAIN = "plain"
@@ -34,7 +34,7 @@ class Level(StrEnum):
 
 
 class Effect(StrEnum):
-    """What a deployment does to a resource. In the order of a report: what can hurt comes first."""
+    """Effect of a deployment on a resource, in the order of a report: those that can hurt come first."""
 
     REFUSED = "refused"
     """CloudFormation rejects the update: the deployment fails and is rolled back."""

@@ -1,4 +1,4 @@
-"""Two sets of snapshots compared: what a deployment of the second over the first would do."""
+"""Comparison of two sets of snapshots: the effect of deploying the second over the first."""
 
 from __future__ import annotations
 

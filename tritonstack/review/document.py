@@ -27,7 +27,7 @@ class _ReviewModel(BaseModel):
 
 
 class BaseEntry(_ReviewModel):
-    """What the change is compared with."""
+    """The base that the change is compared with."""
 
     ref: str = Field(description="Branch, tag or commit.")
     commit: str = Field(description="The merge base of it and HEAD: its snapshots are compared.")
@@ -93,7 +93,7 @@ class SettingEntry(_ReviewModel):
 
 
 class TrafficEntry(_ReviewModel):
-    """What happens to the traffic of an endpoint."""
+    """Change of an endpoint's traffic."""
 
     stack: str = Field(description="Its stack's name in the environment.")
     endpoint: str = Field(description="Its SageMaker name, or its logical id where the name is generated.")
@@ -122,7 +122,7 @@ class DocumentEntry(_ReviewModel):
 
 
 class StackEntry(_ReviewModel):
-    """What changes in a stack besides its resources."""
+    """Changes of a stack besides its resources."""
 
     name: str = Field(description="Its name in the environment.")
     stack_name: str = Field(description="Its name in CloudFormation.")
@@ -153,7 +153,7 @@ class FindingEntry(_ReviewModel):
 
 
 class PermissionEntry(_ReviewModel):
-    """What is allowed that was not before, or no longer."""
+    """A permission that is new, or that is removed."""
 
     kind: str = Field(description="wider, narrower or other.")
     stack: str = Field(description="Its stack's name in the environment.")
@@ -172,7 +172,7 @@ class PermissionEntry(_ReviewModel):
 
 
 class OpeningEntry(_ReviewModel):
-    """What opens or closes: a network, data, outbound access of a program."""
+    """An opening or closing: a network, data, outbound access of a program."""
 
     kind: str = Field(description="opened, closed or other.")
     stack: str = Field(description="Its stack's name in the environment.")
@@ -216,7 +216,7 @@ class AmountEntry(_ReviewModel):
 
 
 class CostEntry(_ReviewModel):
-    """What all endpoints of an environment cost."""
+    """Cost of all endpoints of an environment."""
 
     minimum_before: AmountEntry = Field(description="At their fewest instances.")
     minimum_after: AmountEntry = Field(description="Likewise after the change.")
@@ -226,7 +226,7 @@ class CostEntry(_ReviewModel):
 
 
 class CostRowEntry(_ReviewModel):
-    """One row of what an environment costs: an endpoint, or what is billed besides the endpoints."""
+    """One row of an environment's cost: an endpoint, or another billed resource."""
 
     name: str = Field(description="endpoint prod-digits, NAT gateways.")
     quantity_before: str | None = Field(description="How many, in words; null where there was none.")
@@ -240,7 +240,7 @@ class CostRowEntry(_ReviewModel):
 
 
 class CostTableEntry(_ReviewModel):
-    """What all of an environment costs."""
+    """Cost of a whole environment."""
 
     rows: tuple[CostRowEntry, ...] = Field(description="Endpoints, then other resources.")
     idle_before: AmountEntry = Field(description="The sum of the rows, without what is billed by use.")
@@ -298,7 +298,7 @@ class MatchEntry(_ReviewModel):
 
 
 class ReviewDocument(_ReviewModel):
-    """What `tritonstack review --json` writes."""
+    """Output of `tritonstack review --json`."""
 
     model_config = ConfigDict(json_schema_extra={"$id": SCHEMA_ID})
 
@@ -309,5 +309,5 @@ class ReviewDocument(_ReviewModel):
     matches: tuple[MatchEntry, ...] = Field(description="What --fail-on matches; the command then ends with 1.")
 
     def text(self) -> str:
-        """As JSON: the same bytes for the same report."""
+        """The document as JSON: the same bytes for the same report."""
         return self.model_dump_json(indent=2) + "\n"

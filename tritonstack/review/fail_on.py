@@ -143,7 +143,7 @@ def allowed_words() -> str:
 
 
 def matches_of(document: ReviewDocument, words: Sequence[str]) -> tuple[MatchEntry, ...]:
-    """What the words of a policy match, by word, then by environment."""
+    """Matches of a policy's words, by word, then by environment."""
     return tuple(
         MatchEntry(policy=given, environment=each.name, sentence=sentence)
         for given in words

@@ -1,4 +1,4 @@
-"""Values of a template: intrinsic functions, what they refer to, and how they are shown and compared."""
+"""Values of a template: intrinsic functions, their references, and how they are shown and compared."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ _ARNS: Mapping[str, str] = read_data("resource_types.json")["arns"]
 
 @dataclass(frozen=True)
 class StackValues:
-    """Values of one stack, with what is known of its references filled in."""
+    """Values of one stack, with known references filled in."""
 
     stack: StackSnapshot
 
@@ -192,7 +192,7 @@ class Names:
 
     @classmethod
     def of(cls, *sides: EnvironmentSnapshot) -> Names:
-        """Of an environment before and after a change; where the two differ, the later name counts."""
+        """The names of an environment before and after a change; where the two differ, the later name counts."""
         known: dict[str, dict[str, str]] = {}
         for each in sides:
             for name, stack in each.stacks.items():
@@ -204,7 +204,7 @@ class Names:
         return cls(known)
 
     def of_resource(self, stack: str, logical_id: str) -> str:
-        """The name of a resource; of anything else what was given."""
+        """The name of a resource; other arguments are returned unchanged."""
         return self.known.get(stack, {}).get(logical_id, logical_id)
 
     def in_text(self, stack: str, text: str) -> str:

@@ -24,7 +24,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def normal_sections(template: Mapping[str, Any], assets: Mapping[str, str]) -> dict[str, Json]:
-    """Every section besides resources, sorted, without what the CDK adds to each template.
+    """Every section besides resources, sorted, without the CDK's additions to each template.
 
     ``assets``: an asset's hash → its construct path.
     """

@@ -75,7 +75,7 @@ def document_of(
 def phrases_between(
     before: EnvironmentSnapshot, after: EnvironmentSnapshot, *, known: Known
 ) -> tuple[PhraseEntry, ...]:
-    """What a deployment of ``after`` over ``before`` does, the closest first; none where it does nothing."""
+    """Phrases on a deployment of ``after`` over ``before``, the most important first; none without changes."""
     sides = [Snapshots(environments={each.name: each}) for each in (before, after)]
     [change] = compare(*sides)
     return effect_of_setting(*_environment(before, after, change=change, known=known))
@@ -170,7 +170,7 @@ def _resource(stack: str, change: ResourceChange, *, names: Names) -> ResourceEn
 
 
 def _property(change: PropertyChange, stack: str, names: Names) -> PropertyEntry:
-    """One property, with the names of what it refers to in place of logical ids."""
+    """One property, with resource names in place of logical ids."""
     texts = texts_of(change.before, change.after)
     name = names.of_resource if change.path[0] == "DependsOn" else names.in_text
     named = [each and name(stack, each) for each in texts]

@@ -142,7 +142,7 @@ _Moved = dict[tuple[str, str], Certainty]
 
 @dataclass(kw_only=True)
 class _Pending:
-    """A resource on both sides, and what is known so far of its changes.
+    """A resource on both sides, and its changes found so far.
 
     ``uses``: path, value, name and kind of every reference at a place whose text is the same on both sides.
     """
@@ -315,7 +315,7 @@ def _under_another_id(before: Resource, after: Resource) -> ResourceChange:
 
 
 def _renamed_policy(before: Resource, after: Resource) -> ResourceChange:
-    """An inline policy under another name. ``permissions`` compares what it allows."""
+    """An inline policy under another name. ``permissions`` compares its statements."""
     reason = f"Its logical id was {before.logical_id}. The new one is there before the old one goes."
     found = differences(before.properties, after.properties)
     return _change(

@@ -151,7 +151,7 @@ class _Trials:
         self._made: dict[frozenset[str], tuple[PhraseEntry, ...] | None] = {}
 
     def effect(self, setting: Setting) -> SettingEntry:
-        """Of a setting; where taking it back alone is not valid, of it with the settings nearest to it that change."""
+        """Effect of a setting; where reverting it alone is invalid, together with the nearest changed settings."""
         for depth in range(len(setting.keys), -1, -1):
             near = [each for each in self._changed if each.keys[:depth] == setting.keys[:depth]]
             phrases = self.phrases(near)

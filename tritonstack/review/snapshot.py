@@ -142,7 +142,7 @@ def settings_file(environment: str) -> str:
 
 
 def added_by_pipeline(snapshots: Snapshots) -> Snapshots:
-    """Of a synthesised pipeline, the stacks that are there only because of it, with their findings alone."""
+    """The stacks that a synthesised pipeline adds, with their findings alone."""
     parts = {name: each.with_stacks(PIPELINE_STACKS) for name, each in snapshots.environments.items()}
     return Snapshots(environments={name: each for name, each in parts.items() if each.stacks})
 
@@ -157,7 +157,7 @@ def without(snapshots: Snapshots, part: Snapshots) -> Snapshots:
 
 
 def joined(environments: Snapshots, added: Snapshots) -> Snapshots:
-    """The environments with what a pipeline adds to them; its own stack becomes the environment ``pipeline``."""
+    """The environments with a pipeline's additions; its own stack becomes the environment ``pipeline``."""
     found = dict(environments.environments)
     for name, each in added.environments.items():
         known = PIPELINE if name == TOP_LEVEL else name

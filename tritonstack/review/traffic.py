@@ -1,4 +1,4 @@
-"""Endpoints in templates: their variants, and what a deployment does to their traffic.
+"""Endpoints in templates: their variants, and the effect of a deployment on their traffic.
 
 Sources: SageMaker developer guide, "Blue/Green Deployments", "Use rolling deployments", "Exclusions" (guardrails need
 the same variant names before and after); API reference, UpdateEndpoint (RetainAllVariantProperties).
@@ -36,7 +36,7 @@ _Happens = tuple[bool | None, Update, tuple[str, ...]]
 def traffic_changes(
     before: StackSnapshot, after: StackSnapshot, changes: Sequence[ResourceChange]
 ) -> tuple[TrafficEntry, ...]:
-    """What happens to every endpoint of a stack, the untouched ones included, by logical id.
+    """The traffic change of every endpoint of a stack, unchanged ones included, by logical id.
 
     ``changes``: what ``resource_changes`` returns of the stack.
     """

@@ -33,7 +33,7 @@ Phrases = Iterator[PhraseEntry]
 
 
 def verdict(environment: EnvironmentEntry, costs: Sequence[CostRow]) -> tuple[PhraseEntry, ...]:
-    """What happens to an environment. ``costs``: its rows, with exact amounts."""
+    """The verdict on an environment's change. ``costs``: its rows, with exact amounts."""
     if not _moves(environment, costs):
         return (_phrase(Level.NOTHING, "every template is as it was"),)
     phrases = tuple(_phrases(environment, costs))
@@ -150,7 +150,7 @@ def _models(environment: EnvironmentEntry) -> Phrases:
 
 
 def _cost(costs: Sequence[CostRow]) -> Phrases:
-    """The cost of an environment, where it changes, and where what it becomes is unknown."""
+    """The cost of an environment, where it changes, or where its new value is unknown."""
     changed = [each for each in costs if each.endpoint and each.changed]
     groups = [([each], each.endpoint) for each in changed]
     if len(changed) > MOST_ENDPOINTS:

@@ -13,7 +13,7 @@ LARGEST_PROGRAM = 2 << 20
 
 
 def parse_json(text: str | bytes) -> Any:
-    """A JSON document. Raises ValueError for what is none, and for one that is nested too deeply or too large."""
+    """A JSON document. Raises ValueError for invalid JSON, and for a document nested too deeply or too large."""
     try:
         return json.loads(text)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""The members of a tar stream, one after the other, with what a header may hold bounded before it is read.
+"""The members of a tar stream, one after the other; headers are checked against bounds before they are read.
 
 ``tarfile`` reads extended headers (GNU long names, pax records, sparse maps) whole, whatever size they state, follows
 chains of them by recursion, and keeps every member: a small compressed archive makes it take gigabytes. Its parser of

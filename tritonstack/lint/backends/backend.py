@@ -24,7 +24,7 @@ LIBRARY_PREFIX = "libtriton_"
 
 
 def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with the choice of a backend."""
+    """Check the choice of a backend."""
     config, node = model.config, model.config.node
     if not model.is_readable:
         return
@@ -79,7 +79,7 @@ def _meant(name: str) -> str:
 
 
 def _advice(view: RepositoryView, backend: str) -> str:
-    """What to do about a backend that earlier releases had; nothing about any other."""
+    """Advice on a backend that earlier releases had; empty for any other."""
     catalogue, release = load_catalogue(), view.target.release
     known = catalogue.backends.get(backend)
     if release is None or known is None or known.last is None:
@@ -141,7 +141,7 @@ MINIMAL_IR = "set the model's ir_version to onnx.helper.find_min_ir_version_for(
 
 
 def check_formats(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What of a model's files the release's framework does not read, or may not."""
+    """Check that the release's framework reads a model's files."""
     release = view.target.release
     if release is None:
         return

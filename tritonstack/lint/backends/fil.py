@@ -49,7 +49,7 @@ class Parameter:
 
 @functools.cache
 def fil_facts() -> Mapping[str, Any]:
-    """What the backend reads, by release: ``fil.json``."""
+    """The formats and parameters that the backend reads, by release: ``fil.json``."""
     text = importlib.resources.files(__package__).joinpath("fil.json").read_text(encoding="utf-8")
     facts: Mapping[str, Any] = json.loads(text)
     return facts
@@ -81,7 +81,7 @@ def is_before(view: RepositoryView, release: str) -> bool | None:
 
 
 def check_fil(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What of a forest's configuration the backend refuses, passes over, or fails on with every request."""
+    """Check a forest's configuration for values that the backend refuses or ignores, or that fail every request."""
     if model.backend != BACKEND or not model.is_readable:
         return
     yield from _model_type(view, model)
@@ -114,7 +114,7 @@ def _model_type(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 
 def other_file(model: ModelView, version: str) -> str:
-    """What to write where a version has a file of another type, or name, than the one that is loaded; else empty."""
+    """Advice where a version has a file of another type or name than the one that is loaded; else empty."""
     if model.config.node.text("default_model_filename"):
         return ""
     for kind, file in FIL_FILES.items():

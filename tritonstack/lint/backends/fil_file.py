@@ -32,7 +32,7 @@ from tritonstack.models.model_view import ModelView
 
 
 def check_forest(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What differs between a forest's configuration and its file, and what of the file no release, or this, reads."""
+    """Check a forest's configuration against its file, and that a release reads the file."""
     if model.backend != BACKEND or not model.is_readable:
         return
     forest: Forest | None = None
@@ -84,7 +84,7 @@ def unread_file(forest: Forest, release: TritonRelease | None, *, passes_unknown
 
 
 def _newer_file(forest: Forest, release: TritonRelease, *, passes_unknown: bool) -> Mismatch | None:
-    """The same of what a newer release reads."""
+    """The same for files that a newer release reads."""
     version, refused = ".".join(map(str, forest.version)), fil_facts()["refused_objectives"]
     reads = f"XGBoost {'3.0' if release.at_least(XGBOOST_2_FROM) else '1.7'} or older in release {release.version}"
     if forest.has_scores_by_target and not release.at_least(SCORES_FROM):
@@ -178,7 +178,7 @@ def _output(
 def _lengths(
     classes: int | None, *, has_probabilities: bool, classifies: bool | None, before: bool | None
 ) -> tuple[int, ...]:
-    """How many numbers the backend may write for each row; none where file, parameters and release leave it open.
+    """Number of values that the backend may write for each row; none where file, parameters and release leave it open.
 
     ``before``: whether the release is older than the rewritten backend, None where it is not known.
     """

@@ -31,7 +31,7 @@ _MAGIC = b"\x7fELF"
 
 
 def check_libraries(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with the libraries of a model, and with the fields that name them."""
+    """Check the libraries of a model, and the fields that name them."""
     if model.is_ensemble or not model.is_readable:
         return
     yield from _runtime(view, model)

@@ -35,7 +35,7 @@ _NOT_IN_TRITON = ("BF16",)
 
 
 def check_graph(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What differs between a configuration and its graph: the file's where it is there, else the recipe's."""
+    """Check a configuration against its graph: the file's where it exists, else the recipe's."""
     if model.backend not in _BACKENDS or not model.is_readable:
         return
     paths = [path for version in model.served_versions if (path := graph_path(model, version))]

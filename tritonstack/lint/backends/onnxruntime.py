@@ -1,4 +1,4 @@
-"""Rules about ONNX Runtime's options in config.pbtxt: what the backend refuses or ignores, and the recipe.
+"""Rules about ONNX Runtime's options in config.pbtxt: refused or ignored ones, and differences from the recipe.
 
 Source: triton-inference-server/onnxruntime_backend src/onnxruntime.cc (ModelState::ModelState, ModelState::LoadModel).
 """

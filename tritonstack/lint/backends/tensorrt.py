@@ -91,12 +91,12 @@ def _batch(model: ModelView, what: str, tensor: Tensor, bound: EngineTensor) -> 
 
 
 def _fits(kind: str, length: int, least: int, most: int) -> bool:
-    """Of an output, a length that the configuration leaves free and the engine does not is refused, too."""
+    """Whether shapes fit. An output's length that is free in the configuration and fixed in the engine does not."""
     return length == -1 or least <= length <= most if kind == "input" else least == -1 or least == most == length
 
 
 def _integers(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """INT32 and INT64 against what the release's TensorRT makes of the graph's INT64."""
+    """Whether integer types match: the release's TensorRT may turn the graph's INT64 into INT32."""
     release, graph = view.target.release, promised_graph(view, model)
     if release is None or release.tensorrt is None or graph is None:
         return

@@ -1,4 +1,4 @@
-"""What the ``auto_complete_config`` of a Python model's program makes of a configuration, where its literals show it.
+"""The configuration that ``auto_complete_config`` of a Python model's program makes, where its literals show it.
 
 Constants, loops over them, conditions and the calls of ``pb_utils.ModelConfig`` are evaluated, which is what NVIDIA's
 examples consist of; anything else is taken out before, never run, and makes the result unknown. Source: python_backend
@@ -105,7 +105,7 @@ _UNKNOWN, _STEP, _REFUSE, _BOUND = "<unknown>", "<step>", "<refuse>", "<bound>"
 
 
 def _evaluated(function: ast.FunctionDef, parameter: str, target: _Model, constants: dict[str, Any]) -> object:
-    """What the function returns for ``target``, reduced to what cannot do anything else.
+    """The function's result for ``target``, reduced to code without other effects.
 
     Raises :class:`_UnknownError` or NameError where only running the whole program would show it.
     """
@@ -230,7 +230,7 @@ class _Model:
         self.policy = None if policy is None else policy.flag("decoupled")
 
     def completion(self) -> ProgramCompletion:
-        """What the calls have made of the configuration."""
+        """The configuration after the calls."""
         return ProgramCompletion(
             inputs=tuple(_tensor(values, self.written.inputs) for values in self.values["input"]),
             outputs=tuple(_tensor(values, self.written.outputs) for values in self.values["output"]),

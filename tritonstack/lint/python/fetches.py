@@ -1,4 +1,4 @@
-"""Rules about what the program of a Python model fetches over a network while the model is loaded."""
+"""Rules about downloads of a Python model's program while the model is loaded."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Command(BaseModel):
 
 
 class FetchTable(BaseModel):
-    """What ``fetching_calls.json`` has."""
+    """The content of ``fetching_calls.json``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -93,7 +93,7 @@ class Fetch(NamedTuple):
 
 
 def check_fetches(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What a Python model fetches while it is loaded."""
+    """Check a Python model for downloads while it is loaded."""
     if model.backend != "python":
         return
     for version in model.served_versions:
@@ -126,7 +126,7 @@ def _program(model: ModelView, version: str) -> Program | None:
 
 
 def fetches_at_load(program: Program) -> Iterator[Fetch]:
-    """Calls that fetch something when a program is loaded; none where it does not show what they are given."""
+    """Calls that download something when a program is loaded, as far as their arguments show it."""
     load = run_at_load(program, PYTHON_CLASS)
     has_moved = any("os.chdir" in call.names for call in load.calls)
     for call in load.calls:
@@ -146,7 +146,7 @@ def _is_called(entry: FetchingCall, call: LoadCall) -> bool:
 
 
 def _fetch(entry: FetchingCall, call: LoadCall, program: Program) -> Fetch | None:
-    """What a call of such a function fetches with its arguments; None for nothing."""
+    """The download of a call of such a function with its arguments; None without one."""
     given = {each.arg: each.value for each in call.node.keywords if each.arg is not None}
     if any(_is_constant(given.get(name), value, call, program) for name, value in entry.unless.items()):
         return None
@@ -207,7 +207,7 @@ def _of_request(
 
 
 def _of_command(entry: FetchingCall, call: LoadCall, program: Program) -> tuple[FetchKind, str]:
-    """What a command fetches, given as a text or as a list of its words."""
+    """The download of a command, given as a string or as a list of its words."""
     args = call.node.args if entry.argument is None else [*call.node.args[:1], *_named(entry, call)][:1]
     words = [word for each in args for word in _words(each, call, program)]
     command = " ".join(" ".join([entry.program, *words]).split())

@@ -41,7 +41,7 @@ class LoadCall:
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """What a program does while it is loaded."""
+    """The actions of a program while it is loaded."""
 
     calls: tuple[LoadCall, ...]
     variables: frozenset[str]  # environment variables that it sets
@@ -63,7 +63,7 @@ def run_at_load(program: Program, class_name: str) -> Load:
 
 
 class _Run:
-    """What loading the program runs, statement by statement, with both branches of every condition."""
+    """The statements that loading the program runs, in order, with both branches of every condition."""
 
     def __init__(self, program: Program) -> None:
         self.found: list[LoadCall] = []
@@ -114,7 +114,7 @@ class _Run:
                 self.variables |= {text.value for text in self._program.texts(target.slice, scope)}
 
     def _branches(self, statement: ast.If, scope: Scope, *, is_fallback: bool) -> bool:
-        """Both branches; True where what is after them runs only if a file of the archive is missing."""
+        """Run both branches; True where the code after them runs only if a file of the archive is missing."""
         if _is_never(statement.test):
             self._block(statement.orelse, scope, is_fallback=is_fallback)
             return is_fallback

@@ -189,7 +189,7 @@ class Program:
         return text[:_LONGEST_TEXT]
 
     def names(self, node: ast.AST, scope: Scope, depth: int = 0) -> tuple[str, ...]:
-        """Full names that an expression may have: ``boto3.client().download_file`` for a method of what a call gave."""
+        """Full names that an expression may have: ``boto3.client().download_file`` for a method of a call's result."""
         if depth > _DEEPEST:
             return ()
         found: list[str] = []
@@ -389,7 +389,7 @@ class Program:
                     yield Placed(ast.copy_location(ast.Constant(value), node), scope)
 
     def _returned(self, node: ast.Call, scope: Scope, depth: int) -> Iterator[Placed]:
-        """What a function of the program returns, or a default where a call states one."""
+        """The return value of a function of the program, or the default that a call states."""
         last = _last(node.func)
         if last in ("get", "getenv", "pop") and len(node.args) == 2:
             yield from self.follow(node.args[1], scope, depth)

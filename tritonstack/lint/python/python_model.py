@@ -31,7 +31,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def check_program(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with a Python model's program."""
+    """Check a Python model's program."""
     if model.backend != "python":
         return
     if not _PLAIN_NAME.fullmatch(model.name):
@@ -128,14 +128,14 @@ def _signatures(path: Path, methods: Mapping[str, _Function]) -> Iterator[Findin
 
 
 def _takes(arguments: ast.arguments, count: int) -> bool:
-    """Whether a function can be called with so many arguments, all by place."""
+    """Whether a function can be called with ``count`` positional arguments."""
     places = len(arguments.posonlyargs) + len(arguments.args)
     is_enough = places - len(arguments.defaults) <= count
     return is_enough and (count <= places or arguments.vararg is not None) and None not in arguments.kw_defaults
 
 
 def check_calls(view: RepositoryView) -> Iterator[Finding]:
-    """What a program that sends requests to other models of its archive (BLS) lacks on its endpoint."""
+    """Check a program that sends requests to other models of its archive (BLS) for models that its endpoint lacks."""
     if not view.called:
         return
     for model in view.models.values():
@@ -222,7 +222,7 @@ _CHECKED = {b"\x1f\x8b": "tar-gzip", b"PK": "zip"}
 
 
 def check_execution(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with a Python model's parameters."""
+    """Check a Python model's parameters."""
     if model.backend != "python":
         return
     parameters = model.config.node.entries("parameters")

@@ -1,1 +1,1 @@
-"""Access that a change gives or takes: permissions of principals, resource policies, what is opened to the outside."""
+"""Access that a change gives or removes: permissions of principals, resource policies, openings to the outside."""

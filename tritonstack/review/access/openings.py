@@ -19,7 +19,7 @@ from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, Sta
 
 
 class OpeningKind(StrEnum):
-    """What happens to an opening."""
+    """Change of an opening."""
 
     OPENED = "opened"
     CLOSED = "closed"

@@ -1,4 +1,4 @@
-"""Permissions that a change widens or narrows, compared by what they allow and not by how statements are cut."""
+"""Permissions that a change widens or narrows, compared by allowed requests, however statements are split."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Direction(StrEnum):
 
 
 class PermissionChange(PermissionEntry):
-    """One statement about a permission, with what is in no document."""
+    """One statement about a permission, with facts that the document leaves out."""
 
     type: str | None  # of the principal's resource; None outside the app
     about: SubjectKind  # what the policy is to it

@@ -77,7 +77,7 @@ class Grant:
         return self.allows == other.allows and self._reaches(other)
 
     def denies(self, other: Grant) -> bool:
-        """Whether it is a Deny that leaves nothing of what the other allows."""
+        """Whether it is a Deny that covers everything that the other allows."""
         return not self.allows and other.allows and self._reaches(other)
 
     def _reaches(self, other: Grant) -> bool:

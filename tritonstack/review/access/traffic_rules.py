@@ -69,7 +69,7 @@ class TrafficRule:
 
 
 def width(peer: str) -> str:
-    """How many addresses a range is, in words; empty for a single one or what is no range."""
+    """Number of addresses of a range, in words; empty for a single one or for other text."""
     try:
         network = ipaddress.ip_network(peer, strict=False)
     except ValueError:

@@ -45,7 +45,7 @@ class CostLine:
 
 @dataclass(frozen=True, kw_only=True)
 class CostRow:
-    """One row of an environment's table: an endpoint, or what is billed besides the endpoints."""
+    """One row of an environment's table: an endpoint, or another billed resource."""
 
     name: str  # ``endpoint prod-digits``, ``NAT gateways``
     before: CostLine | None  # None for what is new
@@ -55,7 +55,7 @@ class CostRow:
 
     @property
     def changed(self) -> bool:
-        """Whether an amount changes, or what is unknown of it."""
+        """Whether an amount changes, or its unknown part."""
         sides = [None if each is None else (each.idle, each.most) for each in (self.before, self.after)]
         return sides[0] != sides[1]
 
@@ -69,7 +69,7 @@ class CostTotals:
 
     @classmethod
     def of(cls, rows: Sequence[CostRow]) -> CostTotals:
-        """Of rows; zero of none."""
+        """The sum of rows; zero without rows."""
         old = [each.before for each in rows if each.before is not None]
         new = [each.after for each in rows if each.after is not None]
         return cls(
@@ -105,7 +105,7 @@ def cost_rows(
     prices: Prices,
     traffic: Mapping[tuple[str, str], TrafficEntry] | None = None,
 ) -> tuple[CostRow, ...]:
-    """The table of an environment: every endpoint by stack and logical id, then what is billed besides them.
+    """The table of an environment: every endpoint by stack and logical id, then the other billed resources.
 
     ``traffic``: stack and logical id of an endpoint → what happens to its traffic.
     """
@@ -192,7 +192,7 @@ def _beside(environment: EnvironmentSnapshot, book: PriceBook) -> dict[str, Cost
 
 
 def beside_endpoints(environment: EnvironmentSnapshot, *, book: PriceBook) -> Amount:
-    """USD an hour of everything but endpoints, without what is billed by use."""
+    """USD an hour of everything but endpoints, without resources billed by use."""
     return total(line.most for line in _beside(environment, book).values())
 
 

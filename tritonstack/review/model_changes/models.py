@@ -82,7 +82,7 @@ EarlierReleases = Callable[[str, str, str, str], str | None]
 
 
 class ModelChangeKind(StrEnum):
-    """What happens to a model."""
+    """Change of a model."""
 
     ADDED = "added"
     ADDED_BESIDE = "added next to another endpoint's of the same name"
@@ -150,7 +150,7 @@ class ModelFolders:
 
     @classmethod
     def of(cls, environment: str, *, project: Path) -> ModelFolders:
-        """Of a project's environment; empty without a file of it.
+        """The facts of a project's environment; empty without its file.
 
         Raises:
             InputError: the environment's file, or a recipe that it needs, is wrong.

@@ -77,7 +77,7 @@ def show(document: ReviewDocument, console: Console) -> None:
 
 
 def show_costs(name: str, table: CostTableEntry, console: Console) -> None:
-    """Print what an environment costs, every row."""
+    """Print an environment's cost, every row."""
     console.print(Text(name, style="bold"))
     console.print(_table(COST_COLUMNS, wording.cost_cells(table, whole=True)))
     for note in (*wording.unknown_prices(table), *([LIST_PRICES] if table.rows else [])):

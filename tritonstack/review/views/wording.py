@@ -46,7 +46,7 @@ _NOTES = {"yes": "replaces it", "maybe": "may replace it", "no": ""}
 
 @dataclass(frozen=True, kw_only=True)
 class MatchGroup:
-    """What a word of ``--fail-on`` matches in one environment. ``first`` is always shown, ``rest`` folded."""
+    """Matches of one word of ``--fail-on`` in one environment. ``first`` is always shown, ``rest`` folded."""
 
     policy: str
     environment: str
@@ -55,7 +55,7 @@ class MatchGroup:
 
 
 def match_groups(document: ReviewDocument) -> Iterator[MatchGroup]:
-    """What the policy matches, in the report's order."""
+    """Matches of the policy, in the report's order."""
     for (policy, environment), matches in groupby(document.matches, key=lambda each: (each.policy, each.environment)):
         sentences = tuple(each.sentence for each in matches)
         # A line "1 more" is as long as the line that it would replace.
@@ -82,7 +82,7 @@ def _some(names: tuple[str, ...]) -> str:
 
 
 def setting_effect(entry: SettingEntry) -> str:
-    """What a changed setting does, in a line."""
+    """The effect of a changed setting, in a line."""
     if entry.effect is None:
         return ""
     text = "; ".join(each.text for each in entry.effect) or "nothing in any template"
@@ -159,7 +159,7 @@ def _cut(title: str, lines: Sequence[str], folded: Sequence[str] = (), fold: str
 
 
 def _first(lines: Sequence[str]) -> int:
-    """How many of some lines are shown; never all but one, as "1 more" would take a line, too."""
+    """Number of lines to show; never all but one, as "1 more" would take a line, too."""
     return MOST_LINES if len(lines) > MOST_LINES + 1 else len(lines)
 
 
