@@ -262,7 +262,7 @@ class _Read:
 
     @property
     def newest(self) -> HostingProduct:
-        """Of the Price List that was published last."""
+        """The product that the Price List published last."""
         every = (product for products in self.products.values() for product in products)
         return max(every, key=lambda product: (product.published, product.version))
 

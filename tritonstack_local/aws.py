@@ -84,7 +84,7 @@ class LocalAws:
         return LocalSession(self)
 
     def iam(self) -> dict[str, Any]:
-        """What was denied, and what each role used of its permissions. Raises WorkFailedError: no response."""
+        """Denied requests, and the permissions that each role used. Raises WorkFailedError: no response."""
         return self._document(f"{self.emulator_url}{OWN_ROUTES}iam", self.emulator)
 
     def runtime_status(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class LocalGroup(LazyGroup):
     """The commands; their modules are imported on Linux on x86-64 only."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """As any group's. Raises InputError on a machine that Triton does not run on, before anything else fails."""
+        """Same as any group's. Raises InputError at once on a machine that Triton does not run on."""
         if cmd_name in self.lazy and (sys.platform, platform.machine()) != ("linux", "x86_64"):
             problem = Problem(
                 field=f"tritonstack local {cmd_name}",

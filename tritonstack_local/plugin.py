@@ -1,4 +1,4 @@
-"""What the package ``tritonstack`` uses of this one, found by the entry point ``tritonstack.local_aws``.
+"""The functions that the package ``tritonstack`` uses of this one, found by the entry point ``tritonstack.local_aws``.
 
 Other modules of this package are imported when they are used: building
 and packing a model needs none of the local AWS, and the local AWS needs none of the proofs.

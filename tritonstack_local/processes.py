@@ -273,7 +273,7 @@ _RECORD = TypeAdapter(RunningRecord)
 
 
 def read_record(paths: LocalPaths) -> RunningRecord | None:
-    """What was written last, or None where nothing was. Raises InputError: the file holds no record."""
+    """The last written record, or None without one. Raises InputError: the file holds no record."""
     try:
         return _RECORD.validate_json(paths.record.read_bytes())
     except (FileNotFoundError, NotADirectoryError):

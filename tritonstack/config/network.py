@@ -82,7 +82,7 @@ class NetworkSettings(SettingsModel):
 
     @property
     def joined(self) -> Literal["created", "imported"] | None:
-        """Whether containers, builds or both join the network."""
+        """The network that containers and builds join."""
         if self.join is not None:
             return None if self.join == "nothing" else self.join
         return "created" if self.created is not None else "imported"

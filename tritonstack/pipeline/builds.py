@@ -95,5 +95,5 @@ def measurement(environment: str) -> tuple[str, ...]:
 
 
 def gate(commands: Sequence[str]) -> tuple[str, ...]:
-    """A gate's own commands, with the environment that they run in."""
+    """A gate's own commands, after the setup that they rely on."""
     return (f"python3 {SETUP} main", PROFILE, *commands)

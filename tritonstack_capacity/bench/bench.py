@@ -41,7 +41,7 @@ def machine() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """Of the code and of what sends the requests."""
+    """Versions of this code and of the libraries that send the requests."""
     found = {name: importlib.metadata.version(name) for name in ("aiohttp", "botocore", "numpy", "uvloop")}
     return {"tritonstack": VERSION, "commit": _commit(), "python": platform.python_version(), **found}
 
@@ -79,7 +79,7 @@ class Bench:
         self._client = ModelClient(environment=settings.environment, session=session)
 
     def subjects(self) -> list[Subject]:
-        """What will be measured, in order.
+        """The subjects to measure, in order.
 
         Raises InputError: names that lead nowhere, payloads that do not fit; all of them; WorkFailedError: the
         generator is not installed.

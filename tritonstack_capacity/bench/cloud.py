@@ -28,7 +28,7 @@ RUNNING = "running"
 
 @dataclass(frozen=True, kw_only=True)
 class RunState:
-    """How far a test is."""
+    """Progress of a test."""
 
     ended: bool  # whether it has come to its end
     failed: str  # why it came to nothing; "" where it did not
@@ -56,7 +56,7 @@ class BuildRun:
         self.identity = str(started["build"]["id"])
 
     def look(self) -> RunState:
-        """How far the build is."""
+        """Progress of the build."""
         build = self._client.batch_get_builds(ids=[self.identity])["builds"][0]
         status = str(build["buildStatus"])
         if status == "IN_PROGRESS":
@@ -96,7 +96,7 @@ class ExecutionRun:
             self.identity = f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{test}"
 
     def look(self) -> RunState:
-        """How far the execution is, and each of its jobs."""
+        """Progress of the execution and of each of its jobs."""
         found = self._client.describe_execution(executionArn=self.identity)
         status = str(found["status"])
         at = tuple(f"{job['request']['JobDescription']}: {self._job(job['name'])}" for job in self._settings["jobs"])
@@ -106,7 +106,7 @@ class ExecutionRun:
         return RunState(ended=True, failed="" if status == "SUCCEEDED" else why, at=at)
 
     def stop(self) -> None:
-        """Stop the execution; the event of it has its jobs stopped and removed what it made."""
+        """Stop the execution; its event then stops its jobs and removes what they made."""
         if self._client.describe_execution(executionArn=self.identity)["status"] == "RUNNING":
             self._client.stop_execution(executionArn=self.identity, cause="cancelled")
 
@@ -130,7 +130,7 @@ CLEAN_UP_SECONDS = 20 * 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """What a test left."""
+    """Files that a test left."""
 
     kind: str  # ``bench`` or ``recommender``
     folder: Path  # where its files lie here
@@ -166,7 +166,7 @@ class CloudTests:
         self._poll_seconds = 1.0 if local else 15.0
 
     def run(self, names: Sequence[str], folder: Path) -> list[Fetched]:
-        """Test these endpoints (none: all that may be tested), and fetch what was found into ``folder``.
+        """Test these endpoints (none: all that may be tested), and fetch the results into ``folder``.
 
         Where it is interrupted, what runs remotely is stopped, its clean-up waited for, and what was found is fetched.
 

@@ -32,7 +32,7 @@ def main(bucket: str, test: str, *, s3: Any = None, command: tuple[str, ...] = (
     done: dict[str, bytes] = {}
 
     def upload() -> None:
-        """Put what is new or changed into the bucket."""
+        """Upload new and changed files to the bucket."""
         for path in sorted(FOLDER.glob("[!.]*")):
             content = path.read_bytes()
             if done.get(path.name) != content:

@@ -1,4 +1,4 @@
-"""The gate: what a load test's figures must not exceed."""
+"""The gate: limits of a load test's figures."""
 
 from __future__ import annotations
 

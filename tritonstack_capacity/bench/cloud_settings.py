@@ -51,7 +51,7 @@ class Configuration:
 
     @property
     def name(self) -> str:
-        """How tables call it."""
+        """Name in tables."""
         return self.result.configuration
 
 

@@ -62,7 +62,7 @@ class Entrance:
         return made
 
     def close(self) -> None:
-        """Close what was not used."""
+        """Close the sockets that were not used."""
         for one in self._stock:
             one.close()
         self._control.close()
@@ -137,7 +137,7 @@ def read_counters(text: str) -> dict[tuple[str, str], float]:
 
 
 def between(before: Counters, after: Counters) -> list[ServerPart]:
-    """What was counted between two readings, for each model with responses, the busiest first."""
+    """Counts between two readings, for each model with responses, the busiest first."""
     found = []
     for model in sorted({name for metric, name in after if metric == "nv_inference_request_success"}):
         gained = {
@@ -173,7 +173,7 @@ class LocalContainer:
     server_version: str | None  # as the server logged it; None where it did not
 
     def request(self, target: BenchTarget, body: Body, *, name_hash: str | None) -> ReadyRequest:
-        """What SageMaker sends to the container for a request; ``name_hash`` None: the one model of its endpoint."""
+        """The HTTP request that SageMaker sends to the container; ``name_hash`` None: the one model of its endpoint."""
         path = "/invocations" if name_hash is None else f"/models/{name_hash}/invoke"
         named = {} if target.call.target_model is None else {TARGET_MODEL: target.call.target_model}
         headers = {"Content-Type": body.content_type, **named}
@@ -260,7 +260,7 @@ class ServerCounters:
         self._before = self._read()
 
     def since(self) -> list[ServerPart]:
-        """What was counted meanwhile, the busiest model first."""
+        """Counts since then, the busiest model first."""
         before, after = self._before or {}, self._read()
         self._before = after
         return between(before, after)

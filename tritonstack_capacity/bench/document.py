@@ -25,7 +25,7 @@ EVERY_LOAD = "every load was measured"
 
 
 class EndpointPart(DocumentPart):
-    """What SageMaker measured of the whole test, milliseconds."""
+    """SageMaker's measurements of the whole test, milliseconds."""
 
     metric: str = Field(description="ModelLatency or OverheadLatency.")
     invocations: int
@@ -81,7 +81,7 @@ class ResultPart(DocumentPart):
 
 
 class BenchDocument(DocumentPart):
-    """What `tritonstack capacity bench` found."""
+    """Results of `tritonstack capacity bench`."""
 
     schema_version: Literal[1] = 1
     complete: bool = Field(description="False while the test runs, and where it was interrupted.")

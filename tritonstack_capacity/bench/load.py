@@ -27,7 +27,7 @@ class Users:
 
     @property
     def name(self) -> str:
-        """How tables call it."""
+        """Name in tables."""
         return f"{self.count} user{'' if self.count == 1 else 's'}"
 
 
@@ -41,7 +41,7 @@ class Rate:
 
     @property
     def name(self) -> str:
-        """How tables call it."""
+        """Name in tables."""
         return f"{self.per_second:g}/s {self.arrivals}"
 
 
@@ -95,7 +95,7 @@ class Budget:
         self._end = now() + seconds
 
     def take(self, calls: int = 1) -> bool:
-        """Take so many requests; False, and none taken, where no request or no time is left."""
+        """Take ``calls`` requests from the budget; False, and none taken, where no request or no time is left."""
         if self.spent:
             return False
         self._calls -= calls
@@ -107,12 +107,12 @@ class Budget:
 
     @property
     def calls(self) -> int:
-        """How many requests are left; below 0 where more were made."""
+        """Number of requests that are left; below 0 where more were made."""
         return self._calls
 
     @property
     def seconds(self) -> float:
-        """How much time is left; below 0 where it is over."""
+        """Time that is left; below 0 where it is over."""
         return self._end - self._now()
 
     @property
@@ -122,7 +122,7 @@ class Budget:
 
     @property
     def why(self) -> str:
-        """Which of the two is spent, in words; empty while both last."""
+        """Which of the two is used up, in words; empty while both last."""
         if self.calls <= 0:
             return f"all {self._most} requests were sent (--max-calls)"
         return f"{self._seconds:g} s were over (--max-seconds)" if self.seconds <= 0 else ""
@@ -155,7 +155,7 @@ class Samples:
             self.failures[failure] += 1
 
     def __len__(self) -> int:
-        """How many requests have ended."""
+        """Number of requests that have ended."""
         return len(self.ended)
 
     def part(self, first: int = 0) -> RequestTimes:
@@ -174,19 +174,19 @@ class RequestTimes:
     failed: Choice
 
     def where(self, chosen: Choice) -> RequestTimes:
-        """Those for which ``chosen`` is true."""
+        """The samples for which ``chosen`` is true."""
         return RequestTimes(
             due=self.due[chosen], sent=self.sent[chosen], ended=self.ended[chosen], failed=self.failed[chosen]
         )
 
     @property
     def latencies_ms(self) -> Numbers:
-        """Of the successful responses, from when the request was due: time that it waited for its turn counts."""
+        """Latencies of successful responses, from when the request was due: waiting for its turn counts."""
         return (self.ended - self.due)[~self.failed] * 1000
 
     @property
     def lateness_ms(self) -> Numbers:
-        """How much later than due each request began."""
+        """Delay of each request's start after it was due."""
         return (self.sent - self.due) * 1000
 
 
@@ -211,7 +211,7 @@ FAILURE_PAUSE_SECONDS = 0.05
 
 
 class ClosedLoop:
-    """So many users at once; their number may change while they send requests."""
+    """A fixed number of concurrent users, which may be changed while they send requests."""
 
     def __init__(self, ask: Ask, *, budget: Budget, now: Callable[[], float]) -> None:
         """``now``: seconds of a monotonic clock."""

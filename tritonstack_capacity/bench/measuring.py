@@ -67,7 +67,7 @@ class IntervalPart(DocumentPart):
 
 
 class ServerPart(DocumentPart):
-    """What Triton itself counted meanwhile of one of its models, milliseconds a request."""
+    """Triton's own figures of one of its models during the load, milliseconds a request."""
 
     model: str
     requests: int
@@ -80,7 +80,7 @@ class ServerPart(DocumentPart):
 
 
 class PointPart(DocumentPart):
-    """A load and what it came to."""
+    """A load and its results."""
 
     load: str = Field(description="In words: 4 users; 50/s poisson.")
     users: int | None = Field(description="Of a closed loop.")
@@ -166,7 +166,7 @@ class StabilityRule:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """How well rounds agree: invocations a minute, and the latency's percentile in ms (None without responses)."""
+    """Agreement of rounds: invocations a minute, and the latency's percentile in ms (None without responses)."""
 
     per_minute: IntervalPart
     latency_ms: IntervalPart | None
@@ -174,7 +174,7 @@ class Agreement:
 
 
 def agreement(rounds: Sequence[FiguresPart], rule: StabilityRule) -> Agreement:
-    """Of at least one round. One round alone is never stable."""
+    """Agreement of at least one round. One round alone is never stable."""
     rates = mean_interval([one.per_minute for one in rounds])
     share = f"{rule.percentile:g}"
     known = [one.percentiles_ms[share] for one in rounds if share in one.percentiles_ms]
@@ -187,7 +187,7 @@ def agreement(rounds: Sequence[FiguresPart], rule: StabilityRule) -> Agreement:
 
 @dataclass(frozen=True, kw_only=True)
 class StopConditions:
-    """As Inference Recommender's stopping conditions: more load is not put on what is over one of them."""
+    """Stopping conditions as Inference Recommender's: beyond one of them, load is not increased."""
 
     latency_ms: float | None = None  # of ``percentile``; None for none
     percentile: float = 95.0  # whose latency counts
@@ -226,7 +226,7 @@ class Timing:
 def point_part(
     load: Load, rounds: Sequence[FiguresPart], *, whole: FiguresPart, rule: StabilityRule, failures: dict[str, int]
 ) -> PointPart:
-    """A load and what it came to, without Triton's own figures; ``whole``: of all rounds together."""
+    """A load and its results, without Triton's own figures; ``whole``: of all rounds together."""
     found = agreement(rounds, rule)
     return PointPart(
         load=load.name,
@@ -358,7 +358,7 @@ class Measuring:
 
 
 def load_line(title: str, point: PointPart) -> str:
-    """``title``: what is measured."""
+    """``title``: the subject."""
     latency = "".join(f", p{share} {value:.4g} ms" for share, value in point.all.percentiles_ms.items())
     several = len(point.rounds) > 1
     rounds = f"{len(point.rounds)} round{'s' if several else ''}"

@@ -45,7 +45,7 @@ ONCE = Config(retries={"total_max_attempts": 1})
 
 @contextmanager
 def copies(s3: Any, target: BenchTarget, *, model_data_url: str, count: int) -> Iterator[list[str]]:
-    """So many copies of a model's archive in its folder, for as long as the block lasts.
+    """``count`` copies of a model's archive in its folder, for as long as the block lasts.
 
     Raises WorkFailedError: this caller may not write there, or the archive is not there.
     """
@@ -181,7 +181,7 @@ class OneModel:
         )
 
     async def _cold_starts(self) -> None:
-        """The first requests to so many archives that no instance has loaded, one after the other."""
+        """The first requests to copied archives that no instance has loaded, one after the other."""
         count, times, failures = self._settings.cold_starts, list[float](), list[str]()
         if not count:
             return

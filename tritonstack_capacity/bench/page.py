@@ -167,7 +167,7 @@ def _latency_against_throughput(
 
 
 def _percentiles(named: _Named, best: Sequence[Measured], *, unit: str, note: str) -> Figure:
-    """Of the best load of each; results above the limit at every load are named instead."""
+    """Percentiles of each result's best load; results above the limit at every load are named instead."""
     lines = [
         Line(
             label=named.name(result),

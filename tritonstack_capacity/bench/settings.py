@@ -16,7 +16,7 @@ from tritonstack_capacity.bench.subject import FORMATS, Format
 
 @dataclass
 class Progress:
-    """Where a test's words go."""
+    """Receiver of a test's progress messages."""
 
     note: Callable[[str], object]  # takes a line that stays
     say: Callable[[str], object]  # takes what is done now, until something else is
@@ -65,7 +65,7 @@ class OptionReader:
     """Reads options and collects their problems."""
 
     def __init__(self, problems: Sequence[Problem] = ()) -> None:
-        """``problems``: what was found before."""
+        """``problems``: those found earlier."""
         self.problems = list(problems)
 
     def refuse(self, field: str, *, found: str, allowed: str, advice: str = "") -> None:
@@ -121,7 +121,7 @@ class OptionReader:
 
 
 def check(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None:
-    """Refuse what contradicts itself, with what the reader has found already, all at once.
+    """Refuse contradictions, together with the reader's problems, all at once.
 
     ``local``: the local AWS is called.
 

@@ -1,4 +1,4 @@
-"""What is measured: an endpoint's model, its configurations (overlays of one model folder), the request's payload."""
+"""Subjects of measurements: an endpoint's model, its configurations (overlays of one model folder), the payload."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Payload:
 
 
 def payload_of(client: ModelClient, name: str, *, files: Sequence[str], outputs: Sequence[str]) -> Payload:
-    """What ``files`` hold, else the sample that the model's manifest holds.
+    """The content of ``files``, else the sample of the model's manifest.
 
     Raises InputError: nothing to send, or what the model would not take; WorkFailedError: a client file cannot be had.
     """
@@ -127,7 +127,7 @@ class Subject:
 
     @property
     def title(self) -> str:
-        """In words, for a person."""
+        """Title for people."""
         return f"{self.configuration} ({self.payload_format})"
 
 

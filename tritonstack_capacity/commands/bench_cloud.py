@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder: Path | None, as_json: bool) -> int:
-    """Run load tests on endpoints of ``environment``, print what was found; 1 where not all was, or the gate fails."""
+    """Run load tests on endpoints of ``environment``, print results; 1 where some are missing, or the gate fails."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - a gate needs no AWS
 
     from tritonstack.cli.session import require_account, session_of  # noqa: PLC0415

@@ -53,7 +53,7 @@ def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, 
 def prices_document(
     regions: Sequence[str], environments: Sequence[Environment], *, project: Path | None
 ) -> dict[str, Any]:
-    """What ``--json`` prints: the endpoints' prices, and every known price of the regions."""
+    """Output of ``--json``: the endpoints' prices, and every known price of the regions."""
     own = project_prices(project)
     return {
         "endpoints": [

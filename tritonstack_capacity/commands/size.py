@@ -157,7 +157,7 @@ def _parsed_factor(text: str) -> Decimal:
 
 
 def _environment(name: str | None, file: Path | None) -> Environment | None:
-    """Whose region and prices count: those of ``--diff FILE``, else of ``--environment``."""
+    """The environment whose region and prices count: that of ``--diff FILE``, else of ``--environment``."""
     if name is not None and file is not None:
         allowed = "--diff alone: region and prices are those of its file"
         raise InputError([Problem(field="--environment", found=f"{name} with --diff {file}", allowed=allowed)])

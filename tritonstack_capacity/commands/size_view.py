@@ -19,7 +19,7 @@ from tritonstack_capacity.sizing.scaling_advice import ScalingAdvice, ScalingCha
 
 
 def size_document(table: CapacityTable, *, advice: ScalingAdvice | None, region: str) -> dict[str, Any]:
-    """Numbers as JSON numbers, money in USD; what is unknown is null, and listed in ``unpriced``."""
+    """The document: numbers as JSON numbers, money in USD; unknown prices are null, and listed in ``unpriced``."""
     chosen, at_load, cases = table.recommended, table.cheapest_at_load, sensitivity(table)
     return {
         "schema": 1,
@@ -138,7 +138,7 @@ def _answer(row: CapacityRow, table: CapacityTable) -> str:
 
 
 def _sentences(table: CapacityTable) -> list[str]:
-    """Which row to take and what it costs; with a day also the cheapest at the load, where that is another row."""
+    """The recommended row and its cost; with a day also the cheapest at the load, where that is another row."""
     limit, best, at_load = plain(table.demand.latency_ms), table.recommended, table.cheapest_at_load
     if best is None or at_load is None:
         return [_none(table)]
@@ -184,7 +184,7 @@ def _unpriced(table: CapacityTable) -> list[str]:
 
 
 def _of_this_machine(table: CapacityTable) -> Iterator[str]:
-    """What a figure of the local AWS cannot answer, and the commands whose figures can."""
+    """Limits of figures from the local AWS, and the commands whose figures lack them."""
     if not any(row.measurement.is_local for row in table.rows):
         return
     load, limit = plain(table.demand.invocations_per_minute), plain(table.demand.latency_ms)
@@ -234,7 +234,7 @@ def _sensitivity(table: CapacityTable) -> Table:
 
 
 def _money(value: Decimal | None) -> str:
-    """In cents; below a cent by its first two digits, so that nothing looks free."""
+    """An amount in cents; below a cent by its first two digits, so that nothing looks free."""
     if value is None:
         return UNKNOWN
     return f"{value:.2f}" if value >= CENT else f"{float(value):.2g}"

@@ -35,7 +35,7 @@ class _Metric:
 
 
 class _Counters:
-    """What instances counted until the last period's end."""
+    """The instances' counters at the last period's end."""
 
     def __init__(self) -> None:
         self.arrivals: dict[int, int] = {}
@@ -109,7 +109,7 @@ def _invocations(serving: Sequence[Instance], counters: _Counters, _: float) -> 
 
 
 def _gpu_utilization(serving: Sequence[Instance], counters: _Counters, period: float) -> float:
-    """Executions that began in the period, as a share of what the GPU could do at once; at most 100."""
+    """Executions that began in the period, in per cent of the GPU's capacity; at most 100."""
     grown = sum(each.busy - counters.busy.get(each.number, 0.0) for each in serving)
     counters.busy = {each.number: each.busy for each in serving}
     return min(100.0, 100 * grown / (period * sum(each.machine.executions for each in serving)))

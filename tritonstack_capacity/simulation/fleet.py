@@ -1,4 +1,4 @@
-"""The simulation: requests in the order of time, routed to instances that come and go."""
+"""The simulation: requests in order of time, routed to instances that are added and removed."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class _Simulation:
         self._scaler = None if fleet.scaling is None else Autoscaler(fleet.scaling, fleet.speed, wanted=fleet.count)
 
     def run(self) -> Happening:
-        """All requests, then what is still under way."""
+        """Process all requests, then those still under way."""
         self._note_fleet(0.0)
         self._clock.at(MINUTE, self._sample, None)
         if self._scaler is not None:

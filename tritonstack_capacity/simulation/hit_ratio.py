@@ -52,7 +52,7 @@ def che(rates: Floats, *, limits: Mapping[str, tuple[Floats, float]]) -> CacheEs
 
 
 def _characteristic_time(rates: Floats, sizes: Floats, room: float) -> float:
-    """By bisection; infinite where all models fit."""
+    """The characteristic time, by bisection; infinite where all models fit."""
     if sizes.sum() <= room:
         return math.inf
 

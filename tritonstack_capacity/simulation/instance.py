@@ -122,7 +122,7 @@ class Happening:
 
 
 class Disk:
-    """Which models' files are there. Files are in use from ``claim`` or ``take`` until ``release``."""
+    """The models whose files are stored. Files are in use from ``claim`` or ``take`` until ``release``."""
 
     def __init__(self, size: int, kinds: Sequence[ModelKind]) -> None:
         """Empty; ``size`` in bytes, ``kinds`` by the models' numbers."""
@@ -199,7 +199,7 @@ Run = tuple[HeldModel, list[int]]
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What instances are like. Sizes are bytes, times are seconds."""
+    """Properties of instances. Sizes are bytes, times are seconds."""
 
     memory: int  # GPU memory for models
     disk: int  # for their files
@@ -216,7 +216,7 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What all instances share."""
+    """Objects that all instances share."""
 
     clock: Clock
     kinds: Sequence[ModelKind]  # of each model, by its number
@@ -393,7 +393,7 @@ class Instance:
             self._serve_room(now)
 
     def _downloaded(self, held: HeldModel, now: float) -> None:
-        """It waits for its turn, and takes room when that comes, so that a burst of loads does not empty the cache."""
+        """Queue the model for its turn; it takes room only then, so that a burst of loads does not empty the cache."""
         if self._turns:
             self._turns -= 1
             self._memory_line.append(held)
@@ -415,7 +415,7 @@ class Instance:
             self._at(now + self.machine.patience, self._patience_over, None)
 
     def _grant(self, now: float) -> None:
-        """What there is room for loads, or is downloaded."""
+        """Load the models for which there is room, or start their download."""
         line = self._memory_line
         while line and self._places_left > 0 and self.memory_left >= line[0].kind.memory:
             held = line.popleft()

@@ -12,7 +12,7 @@ FORMAT = 3
 
 
 def about(found: SimulationResult) -> str:
-    """What was simulated, and which of it is counted."""
+    """The simulated fleet and requests, and the part that is counted."""
     warm_up = found.scenario.warm_up_minutes
     counted = f", of which {found.calls.calls:,} after {warm_up:g} min of warm-up are counted" if warm_up else ""
     minutes = found.trace.seconds / 60
@@ -164,7 +164,7 @@ def _latencies(each: Latencies) -> dict[str, Any]:
 
 
 def _steady_document(found: SimulationResult, steady: SteadyState) -> dict[str, Any]:
-    """By Che's approximation."""
+    """The steady state by Che's approximation."""
     return {
         "models": steady.models,
         "hit_ratio": steady.hit_ratio,

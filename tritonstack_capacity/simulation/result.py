@@ -33,17 +33,17 @@ class FleetCost:
 
     @property
     def total(self) -> float | None:
-        """Of the whole time."""
+        """Cost of the whole time."""
         return None if self.usd_per_hour is None else self.usd_per_hour * self.instance_hours
 
     @property
     def mean_per_hour(self) -> float | None:
-        """Of an hour, on average."""
+        """Cost of an hour, on average."""
         return None if self.total is None else self.total / self.hours
 
     @property
     def per_million(self) -> float | None:
-        """Of a million requests."""
+        """Cost of a million requests."""
         return None if self.total is None or not self.calls else self.total * MILLION / self.calls
 
 
@@ -65,7 +65,7 @@ class Latencies:
 
 @dataclass(frozen=True, kw_only=True)
 class CallFigures:
-    """Requests after the warm-up, by what they met; ``late`` took longer than SageMaker waits."""
+    """Requests after the warm-up, by their outcome; ``late`` took longer than SageMaker waits."""
 
     calls: int
     hits: int
@@ -102,7 +102,7 @@ class LoadFigures:
 
 
 def call_figures(happening: Happening, trace: Trace, *, after: float) -> CallFigures:
-    """Of the requests that came at ``after`` seconds or later."""
+    """Figures of requests that arrived at ``after`` seconds or later."""
     counted = trace.times >= after
     latencies, outcomes = happening.calls.latencies[counted], happening.calls.outcomes[counted]
     met = np.bincount(outcomes, minlength=4)
@@ -119,7 +119,7 @@ def call_figures(happening: Happening, trace: Trace, *, after: float) -> CallFig
 
 
 def load_figures(happening: Happening, *, after: float, thrash: Floats, thrash_seconds: float) -> LoadFigures:
-    """Of loads and evictions at ``after`` seconds or later, while requests came. ``thrash``: see ``thrash_times``."""
+    """Figures of loads and evictions at ``after`` seconds or later, with requests. ``thrash``: see ``thrash_times``."""
     seconds, _, _ = happening.events.of_kind(LOAD)
     kept = seconds[(seconds >= after) & (seconds < happening.seconds)]
     evicted, _, _ = happening.events.of_kind(EVICTION)
@@ -136,7 +136,7 @@ def load_figures(happening: Happening, *, after: float, thrash: Floats, thrash_s
 
 
 def thrash_times(happening: Happening, *, within: float) -> Floats:
-    """When models were loaded that the same instance had evicted at most so many seconds before."""
+    """Times of loads of models that the same instance had evicted shortly before."""
     events = happening.events
     gone: dict[tuple[int, int], float] = {}
     found = array("d")
@@ -239,7 +239,7 @@ ENOUGH_TO_COMPARE = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationResult:
-    """What a fleet would do."""
+    """Predicted behaviour of a fleet."""
 
     scenario: Scenario
     models: ModelTable

@@ -30,12 +30,12 @@ FileName = Annotated[str, Field(min_length=1)]
 
 
 def _not_required(schema: dict[str, Any], field: str) -> None:
-    """In the JSON schema: an environment may fill in the field."""
+    """Make the field optional in the JSON schema: an environment may fill it in."""
     schema["required"].remove(field)
 
 
 class ServiceTime(SettingsModel):
-    """How long an execution of a batch of n requests keeps one instance of the model busy: fixed_ms + per_item_ms * n.
+    """Time that a batch of n requests keeps one instance of the model busy: fixed_ms + per_item_ms * n.
 
     ``tritonstack capacity bench`` measures both: the latencies of two batch sizes, without load, give a line.
     """
@@ -137,7 +137,7 @@ class Arrivals(SettingsModel):
 
 
 class Instance(SettingsModel):
-    """What models run on."""
+    """The instances that models run on."""
 
     model_config = ConfigDict(json_schema_extra=lambda schema: _not_required(schema, "type"))
 
@@ -188,7 +188,7 @@ class ColdStart(SettingsModel):
 
 
 class Autoscaling(SettingsModel):
-    """How fast scaling is: AWS publishes none of it."""
+    """Speed of scaling, which AWS does not publish."""
 
     metric_delay_seconds: Seconds = Field(default=60.0, description="From a period's end to its value.")
     startup_seconds: Seconds = Field(default=300.0, description="From the decision to an instance that takes requests.")

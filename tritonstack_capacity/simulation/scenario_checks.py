@@ -24,7 +24,7 @@ GIGABYTE = 10**9
 
 
 def memory_for_models(instance: Instance) -> int | None:
-    """GPU memory less what is reserved, bytes; None where the type is unknown."""
+    """GPU memory without the reserved part, bytes; None where the type is unknown."""
     found = load_catalogue().instance(instance.type)
     whole = instance.gpu_memory_mib
     if whole is None:
@@ -54,7 +54,7 @@ def check_scenario(scenario: Scenario, *, traced: bool, seconds: float | None) -
 
 
 def _check_instance(instance: Instance) -> Iterator[Problem]:
-    """Type, region, and what the catalogue does not have of the type."""
+    """Check type and region, and that the scenario gives facts that the catalogue lacks."""
     catalogue = load_catalogue()
     known = catalogue.instance(instance.type) is not None
     if not known:
@@ -162,7 +162,7 @@ def _check_arrivals(arrivals: Arrivals) -> Iterator[Problem]:
 
 
 def _check_scaling(scaling: Scaling, *, instance: Instance) -> Iterator[Problem]:
-    """As in an environment file, and the count to start with."""
+    """Check scaling as in an environment file, and the initial instance count."""
     yield from limits_and_targets(scaling, location=("scaling",), production=False)
     if scaling.cpu_utilization is not None:
         allowed = "null: a scenario says how long models take the GPU, not the vCPUs"

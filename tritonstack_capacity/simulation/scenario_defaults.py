@@ -34,7 +34,7 @@ class Filled:
 
     @classmethod
     def of(cls, value: Any) -> Filled:
-        """Of what a file holds, which stays as it is."""
+        """A copy of a file's content, to be filled in."""
         return cls(value=copy.deepcopy(value))
 
     def get(self, *location: str | int) -> Any:
@@ -181,7 +181,7 @@ ROUTINGS: dict[str, Routing] = {"LEAST_OUTSTANDING_REQUESTS": "least_outstanding
 
 
 def fill_from_environment(filled: Filled) -> None:
-    """What ``environment`` and ``endpoint`` of a scenario name."""
+    """Fill in the settings of a scenario's ``environment`` and ``endpoint``."""
     name = filled.get("environment")
     if not isinstance(name, str):
         if isinstance(filled.get("endpoint"), str):
@@ -309,7 +309,7 @@ Price = tuple[float | None, str]
 
 
 def instance_price(instance: Instance) -> Price:
-    """What one instance costs.
+    """Price of one instance.
 
     Raises InputError: the project's own prices cannot be read.
     """

@@ -1,4 +1,4 @@
-"""A scenario's file read into what is simulated, defaults from other files included, or every problem of it at once."""
+"""Read a scenario's file with its defaults from other files, or report all of its problems at once."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _filled(document: YamlDocument, folder: Path) -> Filled:
 
 
 def _unless_wrong(problems: list[Problem], read: Callable[[], Found]) -> Found | None:
-    """What is read; None where it is wrong: ``problems`` then has more."""
+    """The value; None where it is wrong: then ``problems`` has more."""
     try:
         return read()
     except InputError as error:

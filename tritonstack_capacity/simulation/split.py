@@ -33,7 +33,7 @@ class Split:
 
     @property
     def hot_models(self) -> int:
-        """How many models are on the first endpoint."""
+        """Number of models on the first endpoint."""
         return int(self.hot.sum())
 
 

@@ -29,7 +29,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKind:
-    """What the models of a group have in common. Sizes are bytes, times are seconds."""
+    """Properties that the models of a group share. Sizes are bytes, times are seconds."""
 
     name: str
     memory: int  # GPU memory of a loaded model
@@ -61,7 +61,7 @@ class ModelTable:
     names: tuple[str, ...]
 
     def __len__(self) -> int:
-        """How many models."""
+        """Number of models."""
         return len(self.names)
 
     def of_each(self, attribute: str) -> Floats:
@@ -71,7 +71,7 @@ class ModelTable:
         return found
 
     def called(self, calls: Integers) -> ModelTable:
-        """The same models, with so many requests each."""
+        """The same models, with ``calls`` requests each."""
         counts = calls.astype(np.float64)
         return replace(self, popularity=counts / counts.sum())
 
@@ -108,7 +108,7 @@ class Trace:
     seconds: float  # how long requests come: at least until the last one
 
     def __len__(self) -> int:
-        """How many requests."""
+        """Number of requests."""
         return len(self.times)
 
     def only(self, chosen: Integers) -> Trace:
@@ -149,7 +149,7 @@ def draw_models(count: int, *, popularity: Floats, random: np.random.Generator) 
 
 
 def _cumulative(curve: tuple[RatePoint, ...], *, seconds: float) -> tuple[Floats, Floats]:
-    """Where the rate changes, and the requests until there."""
+    """Times at which the rate changes, and the requests until each."""
     starts = [point for point in curve if point.minute * MINUTE < seconds]
     edges = np.array([point.minute * MINUTE for point in starts] + [seconds])
     rates = np.array([point.per_minute / MINUTE for point in starts])
@@ -200,7 +200,7 @@ def _opened(file: Path) -> TextIO:
 
 
 def _shown(text: str) -> str:
-    """Short, and without what a terminal would take for a command."""
+    """Shortened text without control characters for a terminal."""
     short = text[:120] or "nothing"
     return short if short.isprintable() else repr(short)
 

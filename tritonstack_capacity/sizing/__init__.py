@@ -1,1 +1,1 @@
-"""How many instances a load needs: from measurements to a table, a recommendation and a scaling target."""
+"""Number of instances for a load: from measurements to a table, a recommendation and a scaling target."""

@@ -87,7 +87,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """What the endpoint must do."""
+    """Demand on the endpoint."""
 
     invocations_per_minute: Decimal  # all callers together, above zero
     latency_ms: Decimal  # what the model's latency may be at most, milliseconds, above zero
@@ -105,12 +105,12 @@ class CapacityRow:
 
     @property
     def cost_per_hour(self) -> Decimal | None:
-        """Of all instances, USD; None where the price is unknown."""
+        """Cost of all instances, USD; None where the price is unknown."""
         return None if self.price is None else self.price.usd_per_hour * self.instances
 
     @property
     def cost_per_million(self) -> Decimal | None:
-        """Of a million invocations at this load, USD: an hour's cost by an hour's requests."""
+        """Cost of a million invocations at this load, USD: an hour's cost by an hour's requests."""
         cost = self.cost_per_hour
         return None if cost is None else cost * MILLION / (self.load * MINUTES_IN_AN_HOUR)
 

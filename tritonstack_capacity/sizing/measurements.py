@@ -63,7 +63,7 @@ def plain(value: Decimal) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What a load test found."""
+    """Results of a load test."""
 
     configuration: str  # the name of the model's configuration (``trt-db``: TensorRT with dynamic batching)
     instance_type: str  # where it ran (``ml.g4dn.2xlarge``)
@@ -80,7 +80,7 @@ class Measurement:
 
     @property
     def name(self) -> str:
-        """How messages call the row."""
+        """Name of the row in messages."""
         return f"{self.configuration} on {self.instance_type}"
 
 
@@ -130,7 +130,7 @@ def _check_header(file: Path, names: Sequence[str]) -> None:
 
 
 class _Reader:
-    """Turns lines into measurements and keeps what is wrong with them."""
+    """Turns lines into measurements and collects their problems."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -48,7 +48,7 @@ class ScalingAdvice:
 
     @property
     def note(self) -> str:
-        """Which numbers follow the load and which the curve; empty where their greatest loads are one."""
+        """Which numbers follow the load and which the curve; empty where their greatest loads are equal."""
         if self.curve is None or self.curve.peak == self.row.load:
             return ""
         load, busiest = plain(self.row.load), plain(self.curve.peak)
@@ -220,7 +220,7 @@ def _maximum(advice: ScalingAdvice, *, scaling: Scaling | None, curve: DailyCurv
 
 
 def _target(advice: ScalingAdvice, *, scaling: Scaling | None, from_option: bool) -> tuple[SettingChange, ...]:
-    """In the form that the file has; where it has none, what was measured and the factor, each for itself."""
+    """The target in the file's form; without one, the measurement and the factor as two settings."""
     row = advice.row.measurement
     measured = f"measured: {plain(row.invocations_per_minute)} invocations a minute, {row.name}"
     if scaling is not None and scaling.invocations_per_instance is not None:

@@ -238,7 +238,7 @@ def figure(milliseconds: float | None, digits: int) -> str:
 
 
 def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
-    """What a person may type next, with the first model whose sample is JSON."""
+    """Commands to try next, with the first model whose sample is JSON."""
     programs = REPOSITORY / ".envs" / "main" / "bin"
     program = quote(shown(programs / "tritonstack"))
     aws_cli = quote(shown(programs / "aws")) if (programs / "aws").exists() else "aws"

@@ -51,7 +51,7 @@ class LocalDeployment:
 
     @property
     def assembly(self) -> Path:
-        """Where the synthesised templates lie."""
+        """Folder of the synthesised templates."""
         return LocalPaths.from_environment().assembly(self.environment)
 
     def bootstrapped(self) -> bool:
@@ -105,7 +105,7 @@ class LocalDeployment:
         self._cdk(["synth", "--quiet", "--output", str(self.assembly), *options])
 
     def deploy(self, stacks: str, *, concurrency: int = 1) -> None:
-        """``cdk deploy`` of the synthesised stacks that a pattern names (``local/artifacts``), so many at once."""
+        """``cdk deploy`` of the synthesised stacks that a pattern names (``local/artifacts``), several at once."""
         options = ["--require-approval", "never", "--progress", "events", "--concurrency", str(concurrency)]
         self._cdk(["deploy", "--app", str(self.assembly), *options, stacks])
 

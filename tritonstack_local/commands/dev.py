@@ -1,4 +1,4 @@
-"""``tritonstack local dev``: what is saved is built, called and released on the local AWS, as it is saved."""
+"""``tritonstack local dev``: saved changes are built, invoked and released on the local AWS."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Watch:
 
 @dataclass(kw_only=True)
 class Work:
-    """One environment on the local AWS: what is deployed and released of it, and what brings it up to date."""
+    """One environment on the local AWS: its deployed and released state, and the steps that update it."""
 
     environment: str
     steps: Steps = field(default_factory=Steps)
@@ -357,7 +357,7 @@ def _value_text(value: Any) -> str:
 
 
 def _largest_difference(name: str, old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> str:
-    """How two responses of more values than are shown differ; empty where the shown ones are all, or no values."""
+    """Difference of two responses with more values than are shown; empty where all are shown, or there are none."""
     expected, found = (base64_outputs(to_tensors({name: array}))[name] for array in (old, new))
     _, difference = tensor_difference(name, expected, found, tolerance=0.0, equal_nan=True)
     if difference is None or difference.reason or old.size <= SHOWN_VALUES:

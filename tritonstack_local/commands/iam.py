@@ -76,7 +76,7 @@ def _recorded(folder: Path) -> Iterator[Recorded]:
 
 
 class GrantedStatement(BaseModel):
-    """A statement of a role's policy, and what was used of it."""
+    """A statement of a role's policy, and its use."""
 
     sid: str
     policy: str
@@ -98,7 +98,7 @@ class GrantedStatement(BaseModel):
 
 
 class RoleUse(BaseModel):
-    """A role, and what was used of it; ``stack`` and ``logical_id`` are empty where no stack made it."""
+    """A role and its use; ``stack`` and ``logical_id`` are empty where no stack made it."""
 
     arn: str
     stack: str
@@ -126,7 +126,7 @@ class RoleUse(BaseModel):
 
 
 class Recorded(BaseModel):
-    """What an emulator writes (``emulator/iam/records.py``), as far as a report reads it."""
+    """The emulator's records (``emulator/iam/records.py``), as far as a report reads them."""
 
     roles: list[RoleUse]
 

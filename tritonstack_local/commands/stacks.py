@@ -50,7 +50,7 @@ def refuse_stuck(aws: LocalAws, environment: str) -> None:
 
 
 def goes_on_with(aws: LocalAws, environment: str) -> str:
-    """What CloudFormation goes on with after a command was interrupted; empty where nothing is under way."""
+    """Operations that CloudFormation continues after a command was interrupted; empty without any."""
     try:
         running = [each for each in own_stacks(aws, environment) if each.in_progress]
     except WorkFailedError:
@@ -108,7 +108,7 @@ class LeftOnLocalAws:
 
 
 def left_on(aws: LocalAws) -> tuple[LeftOnLocalAws, ...]:
-    """Of every environment that is deployed, what left its file in this project; none where nothing did."""
+    """Leftover resources of every deployed environment, by its file in this project; empty without any."""
     calls = ReadOnlyCalls(aws.session())
     try:
         stacks = deployed_stacks(calls, region=REGION)

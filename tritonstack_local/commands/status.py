@@ -76,7 +76,7 @@ def _watch(aws: LocalAws, console: Console) -> None:
 
 
 def _left(found: tuple[LeftOnLocalAws, ...]) -> list[Text]:
-    """What is deployed and is not in its environment's file."""
+    """Deployed resources that are not in their environment's file."""
     return [Text(line, style="yellow") for each in found for line in each.lines]
 
 

@@ -70,7 +70,7 @@ class ContainerFailedError(WorkFailedError):
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSettings:
-    """What a container is started from."""
+    """The input of a container's start."""
 
     environment: Mapping[str, str]  # the variables of the SageMaker Model's container
     multi_model: bool  # its mode is MultiModel
@@ -165,7 +165,7 @@ class TritonContainer:
         return found[-1].decode() if found else None
 
     def model_folder(self, name_hash: str) -> Path:
-        """Where the archive of a model is to be unpacked before it is loaded (multi-model mode)."""
+        """Folder that a model's archive is to be unpacked into before it is loaded (multi-model mode)."""
         return self._folder / "models" / name_hash / "model"
 
     def model_url(self, name_hash: str) -> str:
@@ -283,7 +283,7 @@ def _make_folders(folder: Path, model_data: Path | None) -> dict[Path, str]:
 
 
 def _local_arguments(backends: str, files: TritonFiles, shm_prefix: str) -> list[str]:
-    """What the image has at fixed places and this machine has elsewhere; other listeners stay on loopback."""
+    """Options for files that the image has at fixed places and this machine elsewhere; other listeners on loopback."""
     return [
         f"--backend-directory={backends}",
         f"--cache-directory={files.caches}",

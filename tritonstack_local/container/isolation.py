@@ -95,7 +95,7 @@ class Enclosure:
 
     @property
     def shm_prefix(self) -> str:
-        """What the names of the process's regions in ``/dev/shm`` begin with."""
+        """Prefix of the names of the process's regions in ``/dev/shm``."""
         return f"{REGION}{self._mark}"
 
     def connect(self, port: int) -> socket.socket:

@@ -172,7 +172,7 @@ def answer(control: socket.socket) -> bool:
 
 
 def end_descendants() -> None:
-    """Kill what the server left behind: its children became this process's (a namespace has none left)."""
+    """Kill the server's remaining processes: they became this process's children (a namespace has none left)."""
     while True:
         left = children(os.getpid())
         if not left:
@@ -206,7 +206,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
 
 
 def call(name: str, *arguments: object, what: str) -> None:
-    """A libc function that returns 0. Raises OSError that names what was tried."""
+    """Call a libc function that returns 0 on success. Raises OSError that names the function."""
     if getattr(_libc, name)(*arguments):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)

@@ -48,7 +48,7 @@ def write_calls(server: int) -> bool:
 
 
 def killed_for_memory() -> int:
-    """How many processes Linux has killed on this machine for lack of memory; 0 where it does not count them."""
+    """Number of processes that Linux has killed on this machine for lack of memory; 0 where it does not count them."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/vmstat").read_text().splitlines():
             if line.startswith("oom_kill "):

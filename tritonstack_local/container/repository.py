@@ -128,7 +128,7 @@ STAND_INS = ("onnxruntime", "pytorch", "tensorrt", "dali", "tensorflow")
 
 @dataclass(frozen=True, kw_only=True)
 class TritonFiles:
-    """Where the server and what its backends need are installed."""
+    """Paths of the installed server and of its backends' dependencies."""
 
     triton: Path  # the files of the wheel ``nvidia-pytriton``
     python: Path  # the virtual environment that the Python backend takes its packages from
@@ -170,7 +170,7 @@ class TritonFiles:
         return folder / self.python_version / "triton_python_backend_stub"
 
     def process_environment(self) -> dict[str, str]:
-        """The variables with which the server and the Python backend find what they need; nothing of the caller's."""
+        """The variables of the server and the Python backend; none of the caller's."""
         # A Python that was built with a shared library of its own is embedded with exactly that one.
         own_library = Path(self._configuration()["home"]).parent / "lib"
         folders = [self.triton / "nvidia_pytriton.libs"]

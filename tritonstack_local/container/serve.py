@@ -47,7 +47,7 @@ class ServeExitError(WorkFailedError):
 
 @dataclass(frozen=True, kw_only=True)
 class ServeCommand:
-    """How the server is started."""
+    """The server's command line and environment."""
 
     argv: tuple[str, ...]  # ``tritonserver`` and its arguments
     env: Mapping[str, str]  # the container's variables as the server sees them

@@ -50,7 +50,7 @@ def _stage_problems(pipeline: Declaration) -> Iterator[str]:
 
 
 def _artifact_problems(stages: list[Declaration]) -> Iterator[str]:
-    """What an action takes, an earlier one has left; no two leave the same."""
+    """Problems of artifacts: each input must be an earlier action's output, and each output has one action."""
     left: dict[str, str] = {}
     for stage in stages:
         order = sorted(stage["actions"], key=_run_order)
@@ -85,7 +85,7 @@ Request = dict[str, Any]
 
 
 class Pipelines:
-    """What is kept: declarations with their versions. No operation here shows tags."""
+    """Stored pipelines: declarations with their versions. No operation here returns tags."""
 
     def __init__(self) -> None:
         self._kept = account_region_table()
@@ -161,7 +161,7 @@ class Pipelines:
 
 
 def install() -> None:
-    """Put the service in front of what is kept, and register its type; what executes a pipeline is refused by name."""
+    """Install the service and its resource type; operations that execute a pipeline are refused by name."""
     service = JsonService(Pipelines(), service="codepipeline", target_prefix="CodePipeline_20150709")
     service.install()
     register("AWS::CodePipeline::Pipeline", PipelineResource(service))

@@ -38,7 +38,7 @@ _SOURCE = "a fault that was asked for at /_tritonstack/faults"
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What becomes of requests, of an endpoint's update, or of new instances.
+    """A fault of requests, of an endpoint's update, or of new instances.
 
     Exactly one of ``path``, ``operation``, ``endpoint`` and ``instance_type`` selects them.
     """
@@ -83,7 +83,7 @@ class Faults:
         self._lock = Lock()
 
     def add(self, body: bytes) -> None:
-        """A fault's fields as JSON; raises ValueError for what is no fault."""
+        """Add a fault from its fields as JSON; raises ValueError for an invalid one."""
         try:
             fields: Mapping[str, Any] = json.loads(body)
             fault = Fault(**fields)
@@ -105,7 +105,7 @@ class Faults:
             self._waiting.clear()
 
     def shown(self) -> list[dict[str, Any]]:
-        """Those that are still to come."""
+        """The faults that were not used yet."""
         with self._lock:
             return [dict(vars(fault)) for fault in self._waiting]
 
@@ -298,7 +298,7 @@ class Gateway:
         return 200, {"faults": self._faults.shown()}
 
     def _report(self, endpoint: str, body: bytes | None) -> Said:
-        """200 with what the deployment is now, 400 for a malformed report, 409 for one that no deployment awaits."""
+        """200 with the deployment's state, 400 for a malformed report, 409 for one that no deployment waits for."""
         try:
             report = json.loads(body or b"")
             config, outcome, instances = report["endpoint_config_name"], report["outcome"], report.get("instances", 0)
@@ -327,7 +327,7 @@ class Gateway:
 
 
 def _move_clock(body: bytes | None) -> Said:
-    """``{"advance_seconds": N}``; 200 with the time, 400 for what is no such request."""
+    """``{"advance_seconds": N}``; 200 with the time, 400 for any other request."""
     try:
         return 200, {"now": clock.advance(json.loads(body or b"")["advance_seconds"])}
     except (ValueError, TypeError, KeyError, RecursionError) as error:

@@ -161,13 +161,13 @@ class RecommendationJob(Record):
 
     @property
     def instance_types(self) -> list[str]:
-        """What is recommended or tested."""
+        """The recommended or tested instance types."""
         configured = self.request["InputConfig"].get("EndpointConfigurations")
         return [one["InstanceType"] for one in configured] if configured else ["ml.g4dn.xlarge", "ml.g5.xlarge"]
 
     @property
     def seconds(self) -> float:
-        """How long its requests take."""
+        """Duration of its requests."""
         pattern = self.request["InputConfig"].get("TrafficPattern")
         phases = pattern.get("Phases", []) if pattern else [{"DurationInSeconds": DEFAULT_SECONDS}]
         return sum(float(phase.get("DurationInSeconds", 120)) for phase in phases)

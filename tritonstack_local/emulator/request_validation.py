@@ -28,7 +28,7 @@ class RefusedError(Exception):
     """
 
     def __init__(self, code: str, message: str, *, source: str, status: int = 400) -> None:
-        """``source`` names what the refusal rests on (a service model, a documentation page)."""
+        """``source``: the source of the refusal (a service model, a documentation page)."""
         super().__init__(f"{message} [source: {source}]")
         self.code = code
         self.status = status

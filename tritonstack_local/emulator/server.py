@@ -141,7 +141,7 @@ def _bound_shutdown() -> None:
 
 
 def _end_descendants() -> None:
-    """Call what was registered, then SIGTERM every descendant of this process, and SIGKILL those that stay."""
+    """Call the registered functions, then SIGTERM every descendant of this process, and SIGKILL those that stay."""
     for end in _before_exit:
         end()
     for number, seconds in ((signal.SIGTERM, _GRACE_SECONDS), (signal.SIGKILL, _GRACE_SECONDS)):

@@ -225,13 +225,13 @@ def count_build(build: Build) -> None:
 
 
 class QueueDepths:
-    """How many messages wait in each queue, once a minute."""
+    """Number of messages that wait in each queue, once a minute."""
 
     def __init__(self) -> None:
         self._written: dict[str, int] = {}
 
     def write(self) -> None:
-        """Write of this minute what was not written yet; called before each evaluation of the alarms."""
+        """Write this minute's data that is not written yet; called before each evaluation of the alarms."""
         minute = int(clock.now() // _MINUTE)
         for (account, region, _), queue in rows_everywhere(sqs.queues()):
             arn = queue["attributes"]["QueueArn"]

@@ -131,7 +131,7 @@ class JsonService:
         return self.operations[operation](request) or {}
 
     def call_from_template(self, operation: str, request: Request) -> dict[str, Any]:
-        """As ``call``, for properties of a template, where numbers and booleans may be strings."""
+        """Same as ``call``, for properties of a template, where numbers and booleans may be strings."""
         return self.call(operation, request_validation.coerce(self.service, operation, request))
 
     async def handle(self, _method: str, _path: str, headers: Mapping[str, str], body: bytes, _query: Any) -> Any:

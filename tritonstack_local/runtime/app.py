@@ -26,7 +26,7 @@ from tritonstack_local.runtime.publisher import Publisher
 
 
 def runtime_status(reconciler: Reconciler) -> dict[str, Any]:
-    """What ``tritonstack local status`` shows. Times are ISO 8601, durations seconds unless the name has a unit."""
+    """Document of ``tritonstack local status``. Times are ISO 8601, durations seconds unless the name has a unit."""
     return {
         "local_aws": reconciler.unreachable or "answers",
         "metrics_not_written": NOT_WRITTEN,
@@ -173,7 +173,7 @@ class Runtime:
             endpoint.refused(error)
 
     async def start(self) -> int:
-        """Listen and follow what is deployed. Returns the port."""
+        """Listen and follow deployments. Returns the port."""
         await asyncio.to_thread(shutil.rmtree, self.settings.state / "fleets", ignore_errors=True)
         self.settings.state.mkdir(parents=True, exist_ok=True)
         port = await self._server.start(port=self.settings.port)

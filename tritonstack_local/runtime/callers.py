@@ -225,6 +225,6 @@ class Roles:
             return self._clients[role, service]
 
     def forget(self) -> None:
-        """The local AWS was started anew: sessions of before are void, and the next client gets one of its own."""
+        """The local AWS was started again: earlier sessions are void, and the next client gets a new one."""
         with self._lock:
             self._clients.clear()

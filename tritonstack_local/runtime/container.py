@@ -34,7 +34,7 @@ class ContainerClient:
     """The API of one running container."""
 
     def __init__(self, *, open_sockets: OpenSockets, settings: RuntimeSettings) -> None:
-        """``open_sockets`` gives so many sockets connected to the container; raises OSError."""
+        """``open_sockets`` returns the given number of sockets connected to the container; raises OSError."""
         self._settings = settings
         self._open_sockets = open_sockets
         self.pool = ConnectionPool(open_sockets=open_sockets, limit=settings.max_connections)
@@ -110,7 +110,7 @@ class ContainerClient:
             pool.release(connection)
 
     def close(self) -> None:
-        """Close every connection; what is in flight ends with ContainerGoneError."""
+        """Close every connection; requests in flight end with ContainerGoneError."""
         self.pool.close()
         self._loads.close()
         self._unloads.close()

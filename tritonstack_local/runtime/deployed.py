@@ -1,4 +1,4 @@
-"""What is deployed, read back from the local AWS: endpoint → endpoint config → model, and the endpoint's tags."""
+"""Deployed endpoints, read back from the local AWS: endpoint → endpoint config → model, and the endpoint's tags."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Traffic:
 
 
 class Reported(Enum):
-    """What a deployment is after a report."""
+    """State of a deployment after a report."""
 
     ENDED = "ended"
     IN_PROGRESS = "in_progress"
@@ -167,7 +167,7 @@ def ask_emulator(settings: RuntimeSettings, path: str, question: Any = None, *, 
 
 
 class EmulatorReader:
-    """Reads what is deployed, and reports on deployments. Methods block; one thread at a time calls them."""
+    """Reads deployed endpoints, and reports on deployments. Methods block; one thread at a time calls them."""
 
     def __init__(self, settings: RuntimeSettings, *, restarted: Callable[[], None] = lambda: None) -> None:
         """Makes the client; sends nothing yet. ``restarted`` is called when another emulator responds than before."""
@@ -276,7 +276,7 @@ class EmulatorReader:
 
 
 def _traffic(summary: Mapping[str, Any]) -> Traffic | None:
-    """Of a PendingDeploymentSummary: its first variant's instances that receive requests during the shift."""
+    """Instances of a PendingDeploymentSummary's first variant that receive requests during the shift."""
     for variant in summary.get("ProductionVariants", [])[:1]:
         if SHIFTING & {status["Status"] for status in variant.get("VariantStatus", [])}:
             return Traffic(instances=variant["CurrentInstanceCount"], of=variant["DesiredInstanceCount"])
@@ -284,7 +284,7 @@ def _traffic(summary: Mapping[str, Any]) -> Traffic | None:
 
 
 def read_model(answer: Mapping[str, Any]) -> DeployedModel:
-    """DescribeModel's response. Raises DeploymentError for what the runtime cannot serve."""
+    """DescribeModel's response. Raises DeploymentError for a model that the runtime cannot serve."""
     name = answer["ModelName"]
     container = answer["PrimaryContainer"]
     return DeployedModel(

@@ -1,4 +1,4 @@
-"""Endpoints: their fleets, requests shared among them, rollouts; brought in line with what is deployed."""
+"""Endpoints: their fleets, requests shared among them, rollouts; kept in line with the deployed settings."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class RunningEndpoint:
             refused(self.serving.take(None), error)
 
     def apply(self, described: DeployedEndpoint, *, as_of: float) -> None:
-        """Take over what is deployed, and start what is missing for it.
+        """Take over the deployed settings, and start the missing fleets.
 
         Args:
             described: what was read.
@@ -250,7 +250,7 @@ class RunningEndpoint:
             self._retire(old)
 
     async def _settle(self, config_name: str) -> None:
-        """What was started either serves by now, serves from now on (no report was due), or is stopped."""
+        """Settle a started fleet: it serves by now, serves from now on (no report was due), or is stopped."""
         started = self.starting
         if started is None:
             return
@@ -341,7 +341,7 @@ class Reconciler:
         self._changed_at = time.monotonic()
 
     async def run(self) -> None:
-        """Follow what is deployed until cancelled. Where the local AWS does not respond: repeat, and log it once."""
+        """Follow deployments until cancelled. Where the local AWS does not respond: repeat, and log it once."""
         await repeat(self._step, what="following what is deployed")
 
     async def _step(self) -> float:
@@ -375,7 +375,7 @@ class Reconciler:
         return self._settings.reconcile_seconds if recent else self._settings.quiet_seconds
 
     def apply(self, described: tuple[DeployedEndpoint, ...], *, as_of: float) -> None:
-        """Start, change and remove endpoints so that they become what is described."""
+        """Start, change and remove endpoints so that they match the description."""
         if self._stopped:
             return
         alive = {endpoint.name: endpoint for endpoint in described if endpoint.status not in ENDED}

@@ -21,7 +21,7 @@ ECHOED_CHARACTERS = 200
 
 
 def shortened(text: str) -> str:
-    """What a caller sent, as far as an error repeats it."""
+    """A client's text, shortened for an error message."""
     return text if len(text) <= ECHOED_CHARACTERS else text[:ECHOED_CHARACTERS] + "…"
 
 
@@ -72,7 +72,7 @@ def dependency_failure(message: str) -> InvokeError:
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerAddress:
-    """Where a container's log is, for the errors that name it."""
+    """Address of a container's log, for errors that name it."""
 
     endpoint: str
     log_stream: str
@@ -83,7 +83,7 @@ class ContainerAddress:
 
     @property
     def log_stream_arn(self) -> str:
-        """What ModelError carries as LogStreamArn."""
+        """ModelError's LogStreamArn."""
         return f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{self.log_group}:log-stream:{self.log_stream}"
 
     def model_error(self, *, status: int, message: str) -> InvokeError:

@@ -93,7 +93,7 @@ logger = logging.getLogger("tritonstack.runtime")
 
 
 class FleetState(Enum):
-    """Where a fleet is in its life."""
+    """State of a fleet's life cycle."""
 
     STARTING = "starting"
     READY = "ready"
@@ -103,7 +103,7 @@ class FleetState(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class FleetParts:
-    """What every fleet is made with."""
+    """Objects that every fleet is made with."""
 
     settings: RuntimeSettings
     objects: Callable[[str], S3Objects]  # an execution role → what it may read
@@ -330,7 +330,7 @@ class RunningFleet:
         self.state = FleetState.RESTARTING
 
     async def _end_container(self, container: TritonContainer) -> None:
-        """End a container, or what is left of it; an error of that must not keep another one from starting."""
+        """End a container, or its remains; an error must not keep another one from starting."""
         try:
             await asyncio.to_thread(container.stop)
         except Exception:
@@ -420,7 +420,7 @@ class RunningFleet:
 
 
 async def _connect(container: TritonContainer, count: int) -> list[socket.socket]:
-    """So many connected sockets, opened within a fraction of a millisecond. Raises OSError."""
+    """Connected sockets, opened within a fraction of a millisecond. Raises OSError."""
 
     def connect() -> list[socket.socket]:
         connected: list[socket.socket] = []

@@ -123,7 +123,7 @@ def invoke_at_once(fleet: RunningFleet, request: Request, done: Done) -> bool:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _CallAtOnce:
-    """A request that went to the container at once, and what is to be given back when it ends."""
+    """A request that was sent to the container at once, and the slots to release when it ends."""
 
     fleet: RunningFleet
     client: ContainerClient

@@ -27,7 +27,7 @@ class Histogram:
         self.count = 0
 
     def add(self, value: float) -> None:
-        """Count one value; what is below 1 counts as 1."""
+        """Count one value; values below 1 count as 1."""
         self.counts[int(math.log(value) * _PER_NEPER) if value > 1.0 else 0] += 1
         self.count += 1
 
@@ -90,20 +90,20 @@ class Spread:
         self.high = value if value > self.high else self.high
 
     def statistics(self) -> dict[str, float]:
-        """As PutMetricData's StatisticValues."""
+        """The values as PutMetricData's StatisticValues."""
         return {"SampleCount": self.count, "Sum": self.total, "Minimum": float(self.low), "Maximum": float(self.high)}
 
 
 @dataclass
 class Minute:
-    """What one fleet did in one minute and has not sent yet, by metric. Times are microseconds."""
+    """One fleet's values of one minute that are not sent yet, by metric. Times are microseconds."""
 
     counted: defaultdict[str, Spread] = field(default_factory=lambda: defaultdict(Spread))
     times: defaultdict[str, Histogram] = field(default_factory=lambda: defaultdict(Histogram))
 
 
 class Dimensions(NamedTuple):
-    """Whose metrics these are."""
+    """Dimensions of the metrics."""
 
     endpoint: str
     variant: str
@@ -197,7 +197,7 @@ class FleetMetrics:
         }
 
     def take(self, *, ended: bool = False) -> list[tuple[str, dict[str, Any]]]:
-        """What was not sent yet, as (namespace, MetricDatum); it counts as sent from now on.
+        """Data that was not sent yet, as (namespace, MetricDatum); it counts as sent from now on.
 
         An instance writes each gauge once a minute, so that those of the minute under way are kept for later, unless
         the fleet has ``ended``.

@@ -344,7 +344,7 @@ class ModelCache:
                 self._begin(target, fetched=True)
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel loads and unloads under way."""
         self._cancel.set()
         for task in list(self._tasks):
             task.cancel()
@@ -352,7 +352,7 @@ class ModelCache:
 
     @property
     def loaded_count(self) -> int:
-        """How many models the container holds."""
+        """Number of models in the container."""
         return self._resident
 
     def _spawn(self, work: Awaitable[None]) -> None:

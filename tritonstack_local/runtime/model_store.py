@@ -69,7 +69,7 @@ class ModelStore:
     prepare: Callable[[Path], None]  # changes an unpacked model in place, to load here
 
     def path(self, target_model: str) -> Path:
-        """Where a TargetModel is unpacked."""
+        """Folder that a TargetModel is unpacked into."""
         return self.root / model_hash(target_model) / "model"
 
     def fetch_target(self, target_model: str, *, cancel: threading.Event) -> float:

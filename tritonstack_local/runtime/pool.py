@@ -44,7 +44,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.closed = False
 
     def send(self, head: bytes, body: bytes, *, seconds: float) -> asyncio.Future[HttpResponse]:
-        """As ``start``, with a future that ends with the response, ContainerGoneError or TimeoutError."""
+        """Same as ``start``, with a future that ends with the response, ContainerGoneError or TimeoutError."""
         answer: asyncio.Future[HttpResponse] = self._loop.create_future()
 
         def ended(outcome: RequestOutcome) -> None:
@@ -150,7 +150,7 @@ class ConnectionPool:
     """Connections for inference. The idle one used last is taken first; callers beyond the limit wait."""
 
     def __init__(self, *, open_sockets: OpenSockets, limit: int) -> None:
-        """``open_sockets`` gives so many connected sockets; ``limit`` is the most connections at once."""
+        """``open_sockets`` returns the given number of connected sockets; ``limit`` is the most connections at once."""
         self._open_sockets = open_sockets
         self._limit = limit
         self._idle: list[UpstreamConnection] = []
@@ -246,7 +246,7 @@ class ConnectionPool:
                 turn.set_exception(error)
 
     async def open(self, count: int) -> None:
-        """Open so many connections at once. Raises OSError."""
+        """Open ``count`` connections at once. Raises OSError."""
         for connected in await self._open_sockets(count):
             await self.adopt(connected)
 

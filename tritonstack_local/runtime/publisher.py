@@ -36,7 +36,7 @@ logger = logging.getLogger("tritonstack.runtime")
 
 @dataclass(kw_only=True)
 class LogShipper:
-    """Reads what was appended to one file and sends it. Call ``ship`` in a thread.
+    """Sends the text that is appended to one file. Call ``ship`` in a thread.
 
     PutLogEvents takes 10,000 events and 1,048,576 bytes a request (CloudWatch Logs API reference); batches are smaller.
     """
@@ -53,7 +53,7 @@ class LogShipper:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ship(self) -> int:
-        """Send what is new. Returns the number of lines; a failure is logged once and tried again next time."""
+        """Send new lines. Returns their number; a failure is logged once and retried next time."""
         with self._lock:
             return self._ship()
 
@@ -126,7 +126,7 @@ class LogShipper:
 
 
 def _without_notes(lines: list[bytes], *, beyond: int) -> tuple[list[bytes], int]:
-    """The lines without the notes of requests beyond so many, and the number of those."""
+    """The lines without excess notes of requests, and the number of those left out."""
     kept, notes = [], 0
     for line in lines:
         if REQUEST_NOTE in line:
@@ -175,7 +175,7 @@ class Publisher:
         )
 
     async def ship_logs(self) -> None:
-        """Send what the containers log, until cancelled."""
+        """Send the containers' logs, until cancelled."""
         await repeat(self._ship_logs, what="sending logs")
 
     async def _ship_logs(self) -> float:
@@ -187,7 +187,7 @@ class Publisher:
         return self._settings.log_seconds
 
     async def send_metrics(self) -> None:
-        """Send what was counted, until cancelled."""
+        """Send metrics, until cancelled."""
         await repeat(self._send_metrics, what="sending metrics")
 
     async def _send_metrics(self) -> float:
@@ -195,7 +195,7 @@ class Publisher:
         return self._settings.flush_seconds
 
     async def flush(self) -> None:
-        """Send what was counted since the last time. What cannot be sent is kept for the next."""
+        """Send the metrics since the last time. Data that cannot be sent is kept for the next time."""
         for fleet in list(self._usage):
             try:
                 await self._sample(fleet)

@@ -11,7 +11,7 @@ from tritonstack_local.keys import LocalKeys
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeSettings:
-    """How one runtime works. Times are seconds, sizes are bytes."""
+    """Settings of one runtime. Times are seconds, sizes are bytes."""
 
     port: int  # the loopback port of InvokeEndpoint
     emulator_url: str  # of all AWS APIs but InvokeEndpoint

@@ -147,7 +147,7 @@ class BatchingModel:
 
 
 class RequestError(Exception):
-    """What is wrong with one request; the others of its batch are not affected."""
+    """An error of one request; the others of its batch are not affected."""
 
 
 def grouped(requests, *, batched):

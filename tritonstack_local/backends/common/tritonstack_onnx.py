@@ -121,7 +121,7 @@ def refuse_other_types(settings, session):
 
 
 def _count_problems(settings, given):
-    """As many inputs as the graph has, with those that Triton makes and without those that may be left out."""
+    """Check the number of inputs against the graph's, with those that Triton makes, without optional ones."""
     batching = settings.config.get("sequence_batching") or {}
     count = sum(not one.get("optional") for one in settings.config.get("input", []))
     count += len(settings.config.get("batch_input", [])) + len(_controls(settings)) + len(batching.get("state", []))
@@ -213,7 +213,7 @@ def _completed(described, *, batched):
 
 
 def graph_of(path):
-    """What ONNX Runtime loads: the file's path, or the graph inside a file that trtexec-stand-in wrote."""
+    """The graph for ONNX Runtime: the file's path, or the graph inside a file that trtexec-stand-in wrote."""
     return read_graph(path) if is_marked(path) else str(path)
 
 

@@ -108,7 +108,7 @@ class ScalableTargets:
                 act()
 
     def _perform_schedules(self) -> None:
-        """In the order of their times. What was due several times since the last look is performed once."""
+        """Perform due scheduled actions in order of time. One that was due several times is performed once."""
         now = clock.now()
         due = [
             (at, action) for action in self._schedules.values() if (at := action["_moments"].passed(now)) is not None
@@ -235,7 +235,7 @@ class ScalableTargets:
         return found
 
     def put_scheduled_action(self, request: Request) -> None:
-        """PutScheduledAction: of a registered target; what is left out stays as it was."""
+        """PutScheduledAction for a registered target; members that are left out keep their values."""
         if _key(request) not in self._targets:
             raise _missing("scalable target", request, "PutScheduledAction")
         key = (*_key(request), request["ScheduledActionName"])

@@ -169,7 +169,7 @@ logger = logging.getLogger("tritonstack.emulator.scaling")
 
 
 class Activities:
-    """Changes the instance counts of scalable targets, and lists what was done.
+    """Changes the instance counts of scalable targets, and lists the changes.
 
     The sentences are those of the user guide ("View scaling activities for a specified service") and, of a failure, of
     the SageMaker developer guide ("Check the status of a scaling activity").

@@ -236,7 +236,7 @@ def service_timeout(properties: dict[str, Any]) -> int:
 
 
 def install() -> None:
-    """Replace MiniStack's requests to functions; have a rollback delete what a failed creation may have left."""
+    """Replace MiniStack's requests to functions; make a rollback delete the remains of a failed creation."""
     _install_wait_conditions()
     roll_back = cloudformation.roll_back_operation.current
 

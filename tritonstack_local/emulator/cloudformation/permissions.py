@@ -1,4 +1,4 @@
-"""Permissions of stack operations: a stack's role, and what it must be allowed before a resource is changed.
+"""Permissions of stack operations: a stack's role, and the permissions that changing a resource needs.
 
 Source: CloudFormation user guide, "CloudFormation service role": with a role, CloudFormation "always uses that role for
 all operations that are performed on that stack"; without one, a session of the caller's credentials. What a resource

@@ -20,7 +20,7 @@ _TYPES = {"array": list, "boolean": bool, "integer": int, "object": dict, "strin
 
 
 def schema_problems(node: Schema, value: Any, path: str, definitions: Schema) -> Iterator[str]:
-    """What is wrong with a value, each problem after the path of its place; nothing is wrong with None."""
+    """Problems of a value, each after the path of its place; none for None."""
     while "ref" in node:
         node = definitions.get(node["ref"].partition("/")[0], {})
     kind, low, high = node.get("type"), node.get("minimum", 0), node.get("maximum")
@@ -74,7 +74,7 @@ class ResourceSchema:
     definitions: dict[str, Any]
 
     def problems(self, properties: dict[str, Any]) -> list[str]:
-        """What is wrong with resolved properties: unknown names, missing ones, values outside an enumeration."""
+        """Problems of resolved properties: unknown names, missing ones, values outside an enumeration."""
         known = {k: v for k, v in self.root["properties"].items() if k not in self.read_only}
         return list(schema_problems({**self.root, "properties": known}, properties, "#", self.definitions))
 

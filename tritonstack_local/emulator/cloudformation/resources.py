@@ -56,7 +56,7 @@ class NamedResource:
         return arn, {self.kind.name_member: record.name, f"{self.kind.noun}Arn": arn}
 
     def delete(self, arn: str, _properties: Properties) -> None:
-        """Delete what is still there."""
+        """Delete the resources that still exist."""
         record = self.records.by_arn(arn)
         if record is not None:
             self.service.call(f"Delete{self.kind.noun}", {self.kind.name_member: record.name})
@@ -159,7 +159,7 @@ class ScalableTargetResource:
         return self.create("", new, stack_name)
 
     def delete(self, physical: str, _properties: Properties) -> None:
-        """DeregisterScalableTarget; what is gone already is deleted."""
+        """DeregisterScalableTarget; a missing target counts as deleted."""
         _unless_gone(self._service, "DeregisterScalableTarget", _target(physical))
 
 
@@ -185,7 +185,7 @@ class ScalingPolicyResource:
         return self.create("", new, stack_name)
 
     def delete(self, physical: str, _properties: Properties) -> None:
-        """DeleteScalingPolicy of the policy with that ARN; what is gone already is deleted."""
+        """DeleteScalingPolicy of the policy with that ARN; a missing policy counts as deleted."""
         policy = self._targets.policy_by_arn(physical)
         if policy is not None:
             self._service.call("DeleteScalingPolicy", {name: policy[name] for name in ("PolicyName", *_TARGET)})
@@ -196,7 +196,7 @@ def _not_found(physical: str) -> RefusedError:
 
 
 def _unless_gone(service: JsonService, operation: str, request: dict[str, Any]) -> None:
-    """A delete of what is not there is done (CloudFormation, resource type handler contract)."""
+    """Treat deleting a missing resource as done (CloudFormation, resource type handler contract)."""
     try:
         service.call(operation, request)
     except RefusedError as refusal:

@@ -153,7 +153,7 @@ _REASON = "Resource update cancelled"
 
 
 def _install_failed_rollbacks() -> None:
-    """Wrap both ways to roll back, and what they do to one resource."""
+    """Wrap both kinds of rollback, and their step for one resource."""
     for roll_back in (cloudformation.roll_back_operation, cloudformation.continue_update_rollback):
         roll_back.replace(_begun_anew(roll_back.current))
     revert, delete = cloudformation.revert_update.current, cloudformation.delete_resource_of_stack.current

@@ -36,7 +36,7 @@ class Criteria:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What an evaluation finds."""
+    """Result of an evaluation."""
 
     state: str | None  # None where the alarm keeps its own
     used: tuple[int, ...]  # positions in the range of the points that decided, the oldest first

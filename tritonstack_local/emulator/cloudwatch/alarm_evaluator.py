@@ -172,7 +172,7 @@ class AlarmEvaluator:
 
 
 def _evaluate_whatever(alarm: Alarm) -> None:
-    """Evaluate one alarm; what it fails with is its own, and the others are evaluated all the same."""
+    """Evaluate one alarm; its failure does not affect the evaluation of others."""
     try:
         evaluate(alarm)
     except Exception as error:

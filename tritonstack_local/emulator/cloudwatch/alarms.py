@@ -1,4 +1,4 @@
-"""CloudWatch's operations on alarms, and what they refuse beyond botocore's model."""
+"""CloudWatch's operations on alarms, and their refusals beyond botocore's model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PutDashboard refuses of a dashboard's body: everything but the widgets that this project's dashboards have.
+"""PutDashboard's refusals of a dashboard's body: everything but the widgets that this project's dashboards have.
 
 A field or a type of widget that CloudWatch has and ``dashboard.json`` does not is refused by name.
 """
@@ -18,7 +18,7 @@ _COLUMNS = 24
 
 
 def problems(body: str) -> list[str]:
-    """What a dashboard is refused for, each problem after the path of its place."""
+    """Reasons to refuse a dashboard, each after the path of its place."""
     try:
         read = json.loads(body)
     except ValueError as error:
@@ -35,7 +35,7 @@ def problems(body: str) -> list[str]:
 
 
 def _too_many(body: str) -> list[str]:
-    """What of a dashboard is beyond CloudWatch's quotas."""
+    """Parts of a dashboard that exceed CloudWatch's quotas."""
     resource = {"Type": "AWS::CloudWatch::Dashboard", "Properties": {"DashboardBody": body}}
     return [f"/widgets: {each}" for each in exceeded({"Resources": {"": resource}}, size=0, stack="")]
 

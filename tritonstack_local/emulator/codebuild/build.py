@@ -44,7 +44,7 @@ def build_environment(build: Build, buildspec: Buildspec, *, source: Path, home:
 
 
 def _machine(build: Build, home: Path) -> dict[str, str]:
-    """What the container's image and CodeBuild give; the endpoint is this emulator."""
+    """Variables of the container's image and of CodeBuild; the endpoint is this emulator."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(home),

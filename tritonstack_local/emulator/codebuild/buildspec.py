@@ -44,7 +44,7 @@ class CommandPhase:
 
 @dataclass(frozen=True, kw_only=True)
 class ArtifactFiles:
-    """Which files are the build's output."""
+    """The files of the build's output."""
 
     files: tuple[str, ...]  # globs under ``base_directory``; ``**`` is any number of folders
     base_directory: str = "."  # relative to the source folder

@@ -169,7 +169,7 @@ class _Command:
         return 1  # reaped by the end of the emulator
 
     def close(self) -> None:
-        """Read what is left, once no process holds the pipe any more."""
+        """Read the rest, once no process holds the pipe any more."""
         os.close(self._input)
         self._reader.join(_LAST_LINES_SECONDS)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -98,7 +98,7 @@ def acting_as(principal: Principal) -> Iterator[None]:
 
 
 def authorize(principal: Principal, needs: Iterable[Need], *, by: str) -> None:
-    """Raise AccessDeniedError for the first need that is not allowed; record what was used, and what was denied.
+    """Raise AccessDeniedError for the first need that is not allowed; record the used statements and the denials.
 
     ``by``: what is done, for the list of denials (``codebuild: build dev-engines:1``).
     """
@@ -115,7 +115,7 @@ def authorize(principal: Principal, needs: Iterable[Need], *, by: str) -> None:
 
 
 def decide(principal: Principal, need: Need) -> tuple[Request, Decision]:
-    """The request as policies see it, and what they decide."""
+    """The request as policies see it, and their decision."""
     service = need.action.partition(":")[0]
     own = resource_policy(need.action, need.resource)
     identity = tuple(each for _, policy in named_policies(principal) for each in policy)
@@ -188,5 +188,5 @@ def check_trust(role_arn: str, *, service: str, context: Mapping[str, str] | Non
 
 
 def usage() -> dict[str, Any]:
-    """What ``tritonstack local iam report`` and ``local status`` read."""
+    """The records that ``tritonstack local iam report`` and ``local status`` read."""
     return {"enforced": switch.on, **records.document()}

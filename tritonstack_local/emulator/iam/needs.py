@@ -207,7 +207,7 @@ def term_of(text: str) -> Term:
 
 
 def _values(text: str, call: _Call) -> list[str]:
-    """What a term gives; without empty texts, but for a literal."""
+    """The values of a term, without empty texts except for a literal."""
     if text == "@account":
         return [call.account]
     term = term_of(text)

@@ -1,4 +1,4 @@
-"""A request as MiniStack will read it, for the gate in front: what the two could read differently is refused.
+"""A request as MiniStack will read it, for the gate in front: requests that the two could read differently are refused.
 
 Else a caller passes the gate with one action and has another carried out. MiniStack joins repeated headers, lets the
 query win over a form in some services and the form in others, finds the service by target, host, path and action, and
@@ -49,7 +49,7 @@ NO_PERMISSIONS = frozenset({COMBINATION, "InvalidArgument", "MalformedXML"})
 
 @dataclass(frozen=True, kw_only=True)
 class Received:
-    """What ``read_request`` takes, but for the body."""
+    """The input of ``read_request`` without the body."""
 
     method: str
     path: str  # percent-encoded; S3's always with the bucket first

@@ -82,7 +82,7 @@ def _check_role(properties: Properties) -> None:
 
 
 def _nothing_more(*_: Any) -> None:
-    """MiniStack keeps what is checked here."""
+    """Do nothing: MiniStack itself stores the policies that are checked here."""
 
 
 def _exceeded(message: str) -> RefusedError:

@@ -46,7 +46,7 @@ class Principal:
 
     @property
     def shown(self) -> str:
-        """As AWS's messages name it."""
+        """Name in AWS's messages."""
         return self.session or self.arn
 
 

@@ -1,4 +1,4 @@
-"""What was denied, and which of the granted actions each role used."""
+"""Denied requests, and the granted actions that each role used."""
 
 from __future__ import annotations
 

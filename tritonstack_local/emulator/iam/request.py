@@ -253,7 +253,7 @@ def _field(name: str, shape: Any, *, ec2: bool) -> str:
 
 
 class _Route(NamedTuple):
-    """What a request must have to be of an operation, and the places of its members."""
+    """Conditions for a request to be of an operation, and the places of its members."""
 
     operation: Any
     path: re.Pattern[str]
@@ -265,7 +265,7 @@ class _Route(NamedTuple):
 
 @functools.cache
 def _routes(service: str, method: str) -> tuple[_Route, ...]:
-    """Those that demand most first: UploadPartCopy, UploadPart, CopyObject, PutObject."""
+    """The routes with the most conditions first: UploadPartCopy, UploadPart, CopyObject, PutObject."""
     model = service_model(service)
     operations = [model.operation_model(name) for name in model.operation_names]
     routes = [_route(each) for each in operations if each.http["method"] == method]

@@ -49,7 +49,7 @@ class Refusal(NamedTuple):
 
 
 def refusal_of(principal: Principal, needs: Iterable[Need], *, by: str) -> Refusal | None:
-    """Authorise what a service is about to do, one need after the other; None where all is allowed."""
+    """Authorise a service's next requests, one need after the other; None where all are allowed."""
     for need in needs:
         try:
             authorize(principal, [need], by=by)
@@ -176,7 +176,7 @@ _KEY_HEADER = "x-amz-server-side-encryption-aws-kms-key-id"
 
 
 def needs_of_encryption(request: ServiceRequest) -> tuple[Need, ...]:
-    """What a caller needs of the KMS key under which S3 writes or reads an object."""
+    """Permissions on the KMS key with which S3 writes or reads an object."""
     if request.service != "s3":
         return ()
     asked, found = request.parameters, []
@@ -231,7 +231,7 @@ def check_bucket_owner(request: ServiceRequest) -> None:
 
 
 def object_needs(operation: str, bucket: str, key: str) -> tuple[Need, ...]:
-    """What GetObject or PutObject of an object needs, with its KMS key."""
+    """Permissions of GetObject or PutObject of an object, with its KMS key."""
     asked = {"Bucket": bucket, "Key": key}
     request = ServiceRequest(service="s3", operation=operation, parameters=asked, region=get_region(), access_key="")
     return (Need(action=f"s3:{operation}", resource=f"arn:aws:s3:::{bucket}/{key}"), *needs_of_encryption(request))

@@ -16,7 +16,7 @@ from tritonstack_local.emulator.ministack_adapter.private_names import PrivateNa
 
 
 def problems() -> Iterator[str]:
-    """What the installed MiniStack breaks, a line each."""
+    """Names that the installed MiniStack no longer has as declared, a line each."""
     _import_all_of_ministack()
     installed = importlib.metadata.version("ministack")
     if installed != ministack_adapter.SEEN_IN:

@@ -24,11 +24,11 @@ class PrivateName(ABC):
 
     @property
     def current(self) -> Any:
-        """What the module has under the name now."""
+        """The module's current object of the name."""
         return getattr(self.module, self.name)
 
     def problems(self) -> Iterator[str]:
-        """What is no more as declared, in words that follow the name."""
+        """Differences from the declaration, in words that follow the name."""
         if not hasattr(self.module, self.name):
             yield "does not exist"
         else:
@@ -36,7 +36,7 @@ class PrivateName(ABC):
 
     @abstractmethod
     def _differences(self) -> Iterator[str]:
-        """How what exists differs from its declaration."""
+        """Differences of the existing object from its declaration."""
 
 
 class Value(PrivateName):
@@ -49,7 +49,7 @@ class Value(PrivateName):
         self._keys = keys.split()
 
     def __call__(self) -> Any:
-        """What the module has under the name now."""
+        """The module's current object of the name."""
         return self.current
 
     def replace(self, ours: Any) -> None:
@@ -162,7 +162,7 @@ class Replaceable(Function):
         self._left_in = left_in
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """Call what is there now; it has all the parameters that it was declared with."""
+        """Call the current object; it has all the parameters of its declaration."""
         return self.current(*given, **named)
 
     def replace(self, ours: Callable[..., Any]) -> None:

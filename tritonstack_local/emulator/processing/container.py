@@ -76,7 +76,7 @@ class ProcessingJob(Record):
         self.ended = self.modified = clock.now()
 
     def summary(self) -> dict[str, Any]:
-        """What a listing adds to name, ARN and creation time."""
+        """Fields that a listing adds to name, ARN and creation time."""
         return {
             "LastModifiedTime": self.modified,
             "ProcessingJobStatus": self.status,
@@ -189,11 +189,11 @@ class Container:
         self._write_config()
 
     def path(self, inside: str) -> Path:
-        """Where a path of the container lies."""
+        """The machine's path of a path in the container."""
         return self._root / inside.lstrip("/")
 
     def start(self, variables: dict[str, str], *, ended: Callable[[int], None]) -> io.TextIOBase:
-        """Start the entrypoint; what it prints.
+        """Start the entrypoint; returns its output.
 
         Raises JobFailedError: the program is not there, or cannot be started.
         """
@@ -236,7 +236,7 @@ class Container:
                 self._enclosure.close()
 
     def message(self) -> str | None:
-        """The first KB of what the entrypoint wrote for ``ExitMessage``; None where it wrote nothing.
+        """The first KB of the entrypoint's text for ``ExitMessage``; None where it wrote none.
 
         Raises JobFailedError: it is not UTF-8.
         """

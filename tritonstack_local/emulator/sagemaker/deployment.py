@@ -29,7 +29,7 @@ class ShiftStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Guardrails:
-    """How one deployment goes."""
+    """Guardrails of one deployment."""
 
     count: int  # the instances of the new fleet's first variant, on which the steps are counted
     steps: tuple[ShiftStep, ...]  # in order; the last one turns every instance on

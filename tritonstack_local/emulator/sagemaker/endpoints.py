@@ -1,4 +1,4 @@
-"""Operations on endpoints, what the runtime reports of them, and deployments watched until they end."""
+"""Operations on endpoints, the runtime's reports on them, and deployments watched until they end."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Instances:
     """Limits and shortages of instances, by type."""
 
     def __init__(self, state: SageMakerState) -> None:
-        """Counts what the endpoints of ``state`` have."""
+        """Counts the instances of the endpoints of ``state``."""
         self._state = state
         self.short_of: Callable[[str, str], bool] = lambda _instance_type, _what: False
         """Whether new instances of a type are refused for lack of ``limit`` or ``capacity`` (``gateway.Faults``)."""
