@@ -125,7 +125,7 @@ class Rollout(SettingsModel):
         return math.ceil(count / max(1, math.floor(self.step_instances(count))))
 
     def step_instances(self, count: int) -> float:
-        """Number of ``count`` instances that one step turns on, not rounded; all of them in a single step."""
+        """Instances out of ``count`` that one step turns on, not rounded; all of them in a single step."""
         if self.size_instances is not None:
             return self.size_instances
         return count if self.size_percent is None else count * self.size_percent / 100
