@@ -75,8 +75,8 @@ class RunningProcess(Protocol):
 
 
 class LackingModuleError(WorkFailedError):
-    """What stands in for an execution environment lacks a module; the message names both, and says nothing of the
-    model's own faults."""
+    """A Python model needs what this machine lacks: a module that is not in what stands in for its environment, or a
+    GPU. The message names it, and says nothing of the model's own faults."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,38 +9,101 @@ from pathlib import Path
 import pytest
 
 from tests.archives.wheels import make_wheel, wheel_of_installed
-from tests.models.folders import places_in, write
+from tests.models.folders import CONFIG, places_in, write
 from tritonstack.adding.additions import AddOptions
-from tritonstack.adding.new_folder import write_folder
+from tritonstack.adding.new_folder import Added, write_folder
+from tritonstack.adding.next_version import UpdateOptions, update_model
 from tritonstack.adding.sources import read_source
 from tritonstack.archives.build import build_models
 from tritonstack.archives.programs import LOCAL_ENVIRONMENT, environment_version
+from tritonstack.errors import WorkFailedError
 from tritonstack.models.digest import sha256_of
+from tritonstack.models.manifest import Places
 from tritonstack.paths import environment_python
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-models.md"
 SLUGIFY = "def slugify(text, separator):\n    return separator.join(text.lower().split())\n"
 
 
-def test_the_documented_model_is_added_with_its_packages_and_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+STEP = """\
+import triton_python_backend_utils as pb_utils
+import {module}
+
+class TritonPythonModel:
+    def execute(self, requests):
+        x = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", item + {module}.ADDED)]) for item in x]
+"""
+ENSEMBLE = (
+    CONFIG.replace('name: "double"\nbackend: "python"', 'platform: "ensemble"')
+    + """\
+ensemble_scheduling { step [
+  { model_name: "first" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "t" } },
+  { model_name: "second" model_version: -1 input_map { key: "x" value: "t" } output_map { key: "y" value: "y" } }
+] }
+"""
+)
+
+
+PACKAGES = {"yaml": "pyyaml", "attr": "attrs"}
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_each_python_step_of_an_ensemble_has_its_own_packages_or_those_of_all(
+    tmp_path: Path, wheels: Path, alike: bool
 ) -> None:
-    python, wheels = environment_version(LOCAL_ENVIRONMENT), tmp_path / "wheels"
+    modules = ["yaml", "yaml" if alike else "attr"]
+    for number, module in enumerate(dict.fromkeys(modules)):
+        make_wheel(wheels, PACKAGES[module], "6.0", module=module, code=f"ADDED = {10**number}\n")
+    steps = dict(zip(("first", "second"), modules, strict=True))
+    given = tmp_path / "given"
+    write(given, {"sum/config.pbtxt": ENSEMBLE, "sum/1/": ""})
+    for name, module in steps.items():
+        config = CONFIG.replace('"double"', f'"{name}"')
+        write(given, {f"{name}/config.pbtxt": config, f"{name}/1/model.py": STEP.format(module=module)})
+    added, places = add(given, tmp_path)
+    assert added.failure is None, str(added.failure)
+    files = ["requirements.txt"] if alike else ["requirements-first.txt", "requirements-second.txt"]
+    assert list(added.locked) == files
+    (built,) = build_models(["sum"], places=places, report=lambda _: None).built
+    assert built.manifest.figures["sample_difference"] < 1e-6
+    kept = [built.manifest.environment, *built.manifest.more_environments]
+    found = {each.file: sorted(each.packages) for each in kept if each is not None}
+    assert found == {f"{name}/env.tar.gz": sorted(["numpy", PACKAGES[module]]) for name, module in steps.items()}
+    (x,) = json.loads((added.folder / "sample/request.json").read_text())["inputs"][0]["data"]
+    (y,) = json.loads((added.folder / "sample/answer.json").read_text())["outputs"][0]["data"]
+    assert y == pytest.approx(x + (2 if alike else 11))
+
+
+def add(given: Path, root: Path) -> tuple[Added, Places]:
+    """Add the one model of a folder to the project in ``root``."""
+    places = places_in(root)
+    with read_source(given, AddOptions(), places=places, report=lambda _: None) as (addition,):
+        return write_folder(addition, places=places, target=None, report=lambda _: None), places
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only place that packages are installed from; it has NumPy."""
+    place, python = tmp_path / "wheels", environment_version(LOCAL_ENVIRONMENT)
     installed = environment_python(LOCAL_ENVIRONMENT).parents[1] / "lib" / f"python{python}" / "site-packages"
-    wheel_of_installed(wheels, "numpy", installed)
-    make_wheel(wheels, "python-slugify", "8.0.4", module="slugify", code=SLUGIFY)
-    for name, value in (("UV_OFFLINE", "1"), ("UV_CACHE_DIR", str(tmp_path / "cache")), ("UV_FIND_LINKS", str(wheels))):
+    wheel_of_installed(place, "numpy", installed)
+    for name, value in (("UV_OFFLINE", "1"), ("UV_CACHE_DIR", str(tmp_path / "cache")), ("UV_FIND_LINKS", str(place))):
         monkeypatch.setenv(name, value)
+    return place
+
+
+def test_the_documented_model_is_added_with_its_packages_and_built(tmp_path: Path, wheels: Path) -> None:
+    python = environment_version(LOCAL_ENVIRONMENT)
+    make_wheel(wheels, "python-slugify", "8.0.4", module="slugify", code=SLUGIFY)
     (program,) = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE.read_text())
     (command,) = re.findall(r"(?m)^\$ tritonstack add (\S+)$", PAGE.read_text())
     given = tmp_path / command
     write(given, {"config.pbtxt": 'backend: "python"\n', "1/model.py": program})
-    places = places_in(tmp_path)
-    options = AddOptions()
-    with read_source(given, options, places=places, report=lambda _: None) as (addition,):
-        added = write_folder(addition, places=places, target=None, report=lambda _: None)
+    added, places = add(given, tmp_path)
     assert added.failure is None, str(added.failure)
-    assert added.locked == "imports: python-slugify (import slugify): 2 packages locked for Python 3.10 and newer"
+    locked = "imports: python-slugify (import slugify): 2 packages locked for Python 3.10 and newer"
+    assert added.locked == {"requirements.txt": locked}
     (title,) = json.loads((added.folder / "sample/request.json").read_text())["inputs"][0]["data"]
     (slug,) = json.loads((added.folder / "sample/answer.json").read_text())["outputs"][0]["data"]
     assert slug == "-".join(title.lower().split())
@@ -52,3 +115,23 @@ def test_the_documented_model_is_added_with_its_packages_and_built(
     assert environment.packages["python-slugify"] == "8.0.4"
     assert built.manifest.figures["sample_difference"] == 0
     assert sha256_of(added.folder / "requirements.txt") in built.manifest.inputs.values()
+
+
+def test_a_module_that_lacks_is_named_with_the_command_that_adds_its_package(tmp_path: Path, wheels: Path) -> None:
+    make_wheel(wheels, "pyyaml", "6.0", module="yaml", code="ADDED = 1\n")
+    program = STEP.format(module="yaml").replace("import yaml", "yaml = __import__('yaml')")  # which nothing finds
+    given = tmp_path / "plus"
+    write(given, {"config.pbtxt": CONFIG.replace('"double"', '"plus"'), "1/model.py": program})
+    added, places = add(given, tmp_path)
+    assert isinstance(added.failure, WorkFailedError)
+    first, *_, error, advice = str(added.failure).splitlines()
+    assert first == "proof of plus failed: Triton does not load plus, while its program was imported:"
+    assert error == "  ModuleNotFoundError: No module named 'yaml'"
+    command, name, option, package = advice.removeprefix("  do:      tritonstack ").split()
+    assert (command, name, option) == ("update", "plus", "--package")
+    options = UpdateOptions(packages=(package,))
+    updated = update_model(name, None, options, places=places, target=None, report=lambda _: None)
+    assert [each.outputs for each in updated.recorded] == [("y",)]
+    (built,) = build_models(["plus"], places=places, report=lambda _: None).built
+    assert built.manifest.environment is not None
+    assert sorted(built.manifest.environment.packages) == ["numpy", "pyyaml"]

@@ -223,6 +223,18 @@ def test_else_the_other_packages_are_packed_for_the_local_python_and_find_that_p
     assert TORCH_SITE in (site / "tritonstack-torch.pth").read_text()
 
 
+def test_a_package_that_is_compiled_for_the_locked_pytorch_is_said_and_the_environment_is_kept(
+    with_torch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = make_wheel(tmp_path / "wheels", "torchvision", "0.22", library=b"\x7fELF\0libc10.so\0libtorch_cpu.so\0")
+    with (with_torch / "requirements.txt").open("a") as file:
+        file.write(f"\n{line}\n")
+    for _ in range(2):  # made, then taken as it was made
+        found = local(with_torch, monkeypatch, torch_has={"torch", "numpy"})
+        assert found.packed is None
+        assert (found.lacking or "").startswith("torchvision: compiled for the lock file's build of PyTorch")
+
+
 def test_a_package_without_a_wheel_for_the_local_python_is_said_and_stops_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

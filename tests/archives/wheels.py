@@ -19,8 +19,11 @@ def make_wheel(
     script: bool = False,
     module: str = "",
     code: str = "",
+    library: bytes = b"",
 ) -> str:
     """Write a wheel with one module (``name``, or ``module`` with ``code``) that knows its ``TAG``.
+
+    ``library``: the content of a shared library beside it.
 
     Returns the lock file's line for it, hash included.
     """
@@ -32,9 +35,11 @@ def make_wheel(
     }
     if script:
         files[f"{info}/entry_points.txt"] = f"[console_scripts]\n{name} = {name}:main\n"
+    content = {name: text.encode() for name, text in files.items()}
+    content |= {f"{module or name}/_C.so": library} if library else {}
     record = f"{info}/RECORD"
-    files[record] = "".join(f"{path},,\n" for path in (*files, record))
-    return _write(folder, name, version, tag=tag, files={name: text.encode() for name, text in files.items()})
+    content[record] = "".join(f"{path},,\n" for path in (*content, record)).encode()
+    return _write(folder, name, version, tag=tag, files=content)
 
 
 def wheel_of_installed(folder: Path, name: str, site: Path) -> str:

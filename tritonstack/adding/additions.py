@@ -34,7 +34,7 @@ PLAN = (
 """What a plan is, and what to add in its place: nothing here could answer its sample request."""
 REQUEST, ANSWER = "sample/request.json", "sample/answer.json"
 LOCK, PACKED = "requirements.txt", "env.tar.gz"
-"""The lock file of a Python model's packages in the model folder; the environment of them in the model's directory."""
+"""The lock file of Python models' packages in the model folder; the environment of them in a model's directory."""
 TOLERANCE = 1e-3
 """Of a recorded response whose values are at most 1: a GPU rounds otherwise than the CPU that answered."""
 
@@ -89,7 +89,7 @@ class Addition:
     adapters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as the recipe has them
     sample_file: tuple[str, bytes] | None = None  # the request for an adapter: its name in the folder, its content
     client_files: Mapping[str, Path] = field(default_factory=dict)  # name in the folder → file
-    packages: Mapping[str, NeededPackages] = field(default_factory=dict)  # of the Python model that needs any, by name
+    packages: Mapping[str, NeededPackages] = field(default_factory=dict)  # of the Python models that need any, by name
     otherwise: str = ""  # the command that makes and adds a model of it that is proved here; empty for none
 
     @property
@@ -126,12 +126,23 @@ class Addition:
             for each in tensors
         )
 
+    @property
+    def locks(self) -> dict[str, NeededPackages]:
+        """Name of a lock file → what it locks: one for all models that need the same packages."""
+        return {self._lock_file(model): needed for model, needed in self.packages.items()}
+
+    def _lock_file(self, model: str) -> str:
+        needed = list(self.packages.values())
+        return LOCK if all(each == needed[0] for each in needed) else f"requirements-{model}.txt"
+
     def _environment_fields(self, model: str) -> dict[str, str]:
         """The recipe's fields of the execution environment that a build makes for one of the models."""
-        return {"requirements": LOCK, "packed_as": PACKED} | ({} if model == self.model else {"model": model})
+        fields = {"requirements": self._lock_file(model), "packed_as": PACKED}
+        return fields | ({} if model == self.model else {"model": model})
 
     def recipe(self, *, tolerance: float, schema: str) -> str:
         """The text of recipe.yaml. ``schema``: the path of its JSON Schema, empty for none."""
+        environments = list(map(self._environment_fields, self.packages))
         fields = {
             "description": self.description,
             "kind": self.kind,
@@ -140,7 +151,8 @@ class Addition:
             "sample": {"request": self.request_file, "answer": ANSWER, "tolerance": tolerance},
             "adapters": dict(self.adapters),
             "client_files": list(self.client_files),
-            "execution_environment": next(map(self._environment_fields, self.packages), None),
+            "execution_environment": environments[0] if len(environments) == 1 else None,
+            "execution_environments": environments if len(environments) > 1 else None,
         }
         head = f"# yaml-language-server: $schema={schema}\n" if schema else ""
         head += f"# tritonstack update {self.name} renews {ANSWER}.\n"

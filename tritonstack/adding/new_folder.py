@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tritonstack.adding.additions import ANSWER, LOCK, NO_CODE, TOLERANCE, Addition, runs_code
+from tritonstack.adding.additions import ANSWER, NO_CODE, TOLERANCE, Addition, runs_code
 from tritonstack.adding.python_packages import lock_packages
 from tritonstack.adding.seeded_request import COMPACT, body_text, write_body
 from tritonstack.archives.programs import Report
@@ -45,7 +45,7 @@ class Added:
     failure: TritonstackError | None = None  # why not, or why the endpoint cannot serve it
     remedy: str = ""  # what to do about it
     findings: tuple[Finding, ...] = ()  # of the linter
-    locked: str = ""  # what was locked of the packages of a Python model
+    locked: Mapping[str, str] = field(default_factory=dict)  # lock file of Python models → what was locked
 
 
 def refuse_existing(additions: Sequence[Addition], repositories: Path) -> None:
@@ -148,9 +148,9 @@ def _errors(findings: Sequence[Finding]) -> list[Problem]:
     return [finding.problem() for finding in findings if finding.level == "error"]
 
 
-def _write(addition: Addition, folder: Path, *, schema: str, python: str, report: Report) -> str:
-    """Write the folder's files. Returns what was locked for a Python model, empty for nothing."""
-    locked: list[str] = []
+def _write(addition: Addition, folder: Path, *, schema: str, python: str, report: Report) -> dict[str, str]:
+    """Write the folder's files. Returns lock file of Python models → what was locked."""
+    locked: dict[str, str] = {}
     (folder / "sample").mkdir(parents=True)
     write_text(folder / RECIPE, addition.recipe(tolerance=TOLERANCE, schema=schema))
     if addition.sample_file is None:
@@ -165,10 +165,10 @@ def _write(addition: Addition, folder: Path, *, schema: str, python: str, report
         report(f"copying {source.name}")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, folder / name)
-    for needed in addition.packages.values():
+    for name, needed in addition.locks.items():
         report(f"locking packages: {needed.origin}")
-        locked.append(lock_packages(needed, python=python, target=folder / LOCK))
-    return "; ".join(locked)
+        locked[name] = lock_packages(needed, python=python, target=folder / name)
+    return locked
 
 
 def _set_tolerance(recipe: Path, largest: float) -> None:

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import yaml
+
 from tritonstack.adding.additions import (
     LOCK,
     NO_CODE,
+    PACKED,
     SUPPORTED,
     TOLERANCE,
     Addition,
@@ -238,6 +241,7 @@ def _read(
     view = work.view
     path = source or work.directory / _newest(view) / (view.model_file or CONFIG)
     looked_at = {"onnxruntime", *(["pytorch"] if has_environment(ENVIRONMENT) else [])}
+    looked_at |= {"python"} if work.options.packages else set()
     if source is None and (view.backend not in looked_at or not path.is_file()):
         yield None
         return
@@ -321,7 +325,7 @@ def _completed_source(path: Path, work: _Work, folder: Path) -> Path:
             shutil.copy(file, copy / file.name)
     else:
         shutil.copytree(path, copy, symlinks=True, copy_function=link_or_copy)
-    part = work.recipe.execution_environment
+    part = work.recipe.environment_of(work.member, addressed=work.addressed)
     if part is not None and not any((copy / name).is_file() for name in STATED):
         link_or_copy(work.folder / part.requirements, copy / REQUIREMENTS)
     config = text_inside(work.directory / CONFIG, work.folder)
@@ -400,8 +404,9 @@ def _placed(
         if name == work.addressed and following.new_inputs:
             notes += _new_request(work, addition, read_config(following.text), following.new_inputs)
     for name, needed in addition.packages.items():
-        notes += _locked_packages(work, name if name in dict(pairs) else work.member)
-        part = read_recipe(work.folder).execution_environment
+        of_model = name if name in dict(pairs) else work.member
+        notes += _locked_packages(work, of_model)
+        part = read_recipe(work.folder).environment_of(of_model, addressed=work.addressed)
         lock = work.folder / (part.requirements if part is not None else LOCK)
         before = lock.read_bytes() if lock.is_file() else b""
         lock.unlink(missing_ok=True)  # a link to the old folder's file
@@ -529,11 +534,18 @@ def _new_request(work: _Work, addition: Addition, config: ModelConfig, new: froz
 
 def _locked_packages(work: _Work, model: str) -> list[str]:
     """Let a build pack an environment of the lock file, where it has packed none so far."""
-    if work.recipe.execution_environment is not None:
+    now = read_recipe(work.folder)
+    if now.environment_of(model, addressed=work.addressed) is not None:
         return []
     recipe = text_inside(work.folder / RECIPE, work.folder).rstrip()
-    of_model = "" if model == work.addressed else f", model: {model}"
-    recipe += f"\nexecution_environment: {{requirements: {LOCK}, packed_as: env.tar.gz{of_model}}}\n"
+    lock = f"requirements-{model}.txt" if now.environments else LOCK
+    own = {"requirements": lock, "packed_as": PACKED} | ({} if model == work.addressed else {"model": model})
+    others = [each.model_dump(exclude_none=True) for each in now.environments]
+    for field in ("execution_environment", "execution_environments"):  # a list from the second one on
+        recipe = re.sub(rf"(?m)^{field}:.*\n(?:[ \t-].*\n)*", "", recipe + "\n").rstrip()
+    field = "execution_environments" if others else "execution_environment"
+    made = yaml.safe_dump({field: [*others, own] if others else own}, sort_keys=False, width=120)
+    recipe += f"\n{made}"
     if work.recipe.dependency == "none":
         recipe = "\n".join(line for line in recipe.splitlines() if not line.startswith("dependency:"))
         recipe += "\ndependency: python\n"

@@ -39,6 +39,12 @@ class NeededPackages:
     file: Path | None = None  # that states it; None where imports and --package do
     lines: tuple[str, ...] = ()  # of a requirements file, beside those of ``file``
     taken: Mapping[str, str] = field(default_factory=dict)  # imported module → package
+    unknown: tuple[str, ...] = ()  # imported modules that packages of --package have to have
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether the model itself asks for packages, and not the user's option alone."""
+        return self.file is not None or bool(self.taken or self.unknown)
 
     @property
     def origin(self) -> str:
@@ -87,7 +93,7 @@ def needed_packages(
         )
     if not taken and not packages:
         return None
-    return NeededPackages(lines=(*dict.fromkeys(taken.values()), *packages), taken=taken)
+    return NeededPackages(lines=(*dict.fromkeys(taken.values()), *packages), taken=taken, unknown=tuple(unknown))
 
 
 def lock_packages(needed: NeededPackages, *, python: str, target: Path) -> str:

@@ -171,17 +171,18 @@ def _addition(
                 )
                 if needed is not None:
                     packages[name] = needed
-                    text = f"{text.rstrip()}\n\n{ENVIRONMENT_PARAMETER}"
         files: dict[str, Path] = {}
         with collecting(problems):  # links that lead outside, pipes: copied they would be somebody's files
             files = {file: path for file, path in files_below(model.directory, within=view.root) if file != CONFIG}
         models.append(TritonModel(name=name, config=text, files=files))
-    if len(packages) > 1:
-        found_names = ", ".join(packages)
-        advice = "write one requirements file for all, name its environment by EXECUTION_ENV_PATH in each"
-        problems.append(
-            Problem(file=str(given), found=f"packages for {found_names}", allowed="one model", advice=advice)
-        )
+    if any(needed.is_stated for needed in packages.values()):  # --package is for those that ask for any
+        packages = {name: needed for name, needed in packages.items() if needed.is_stated}
+    models = [
+        replace(model, config=f"{model.config.rstrip()}\n\n{ENVIRONMENT_PARAMETER}")
+        if model.name in packages
+        else model
+        for model in models
+    ]
     main = view.models[addressed]
     if not main.backend and main.is_readable:
         allowed = 'backend: "…" or platform: "…"'

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import json
+import mmap
 import os
 import re
 import shutil
@@ -77,6 +78,7 @@ class PackedEnvironment:
     path: Path  # the .tar.gz
     python: str  # the minor version that it is for (``3.10``)
     packages: Mapping[str, str]  # name → version
+    for_torch: tuple[str, ...] = ()  # those with parts that are compiled for one build of PyTorch
 
 
 class NoWheelError(WorkFailedError):
@@ -116,6 +118,12 @@ def local_environment(folder: Path, part: ExecutionEnvironment, *, work: Path, r
         packed = kept_environment(folder, part, python=python, work=work, report=report, without=without)
     except NoWheelError as error:
         return LocalEnvironment(lacking=f"the lock file gives no environment for the local Triton's {python}: {error}")
+    if without is not None and packed.for_torch:
+        compiled = ", ".join(packed.for_torch)
+        return LocalEnvironment(
+            lacking=f"{compiled}: compiled for the lock file's build of PyTorch; .envs/torch, which stands in for "
+            "that, is another build, without CUDA"
+        )
     return LocalEnvironment(packed=packed)
 
 
@@ -181,9 +189,13 @@ def kept_environment(
     packed = work / f"{folder.resolve().name}.python-{python}.{digest}.tar.gz"
     described = packed.with_suffix(".json")  # written last
     if packed.is_file() and described.is_file():
-        return PackedEnvironment(path=packed, python=python, packages=json.loads(described.read_text()))
+        found = json.loads(described.read_text())
+        if "for_torch" in found:  # else of an earlier version
+            return PackedEnvironment(
+                path=packed, python=python, packages=found["packages"], for_torch=tuple(found["for_torch"])
+            )
     made = make_execution_environment(requirements, python=python, target=packed, report=report, without=without)
-    write_text(described, json.dumps(made.packages))
+    write_text(described, json.dumps({"packages": made.packages, "for_torch": made.for_torch}))
     return made
 
 
@@ -230,13 +242,31 @@ def make_execution_environment(
         described = {"python": python, "packages": packages}
         (place / DESCRIPTION).write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
         pack_reporting(place, target, name=target.name, report=report)
+        for_torch = tuple(sorted(_compiled_for_torch(site)))
         shutil.rmtree(place)
-    return PackedEnvironment(path=target, python=python, packages=packages)
+    return PackedEnvironment(path=target, python=python, packages=packages, for_torch=for_torch)
 
 
 def activate_script(python: str) -> str:
     """The ``bin/activate`` of an environment for ``python`` (``3.10``) whose packages are in ``lib/python3.10``."""
     return _ACTIVATE.format(python=python)
+
+
+def _compiled_for_torch(site: Path) -> Iterator[str]:
+    """Packages in ``site``, but for PyTorch itself, with a library that needs PyTorch's own."""
+    for package in distributions(path=[str(site)]):
+        name = canonicalize_name(package.metadata["Name"])
+        libraries = [site / file for file in package.files or () if ".so" in file.suffixes]
+        if not _FOR_A_GPU.fullmatch(name) and any(map(_needs_torch, libraries)):
+            yield name
+
+
+def _needs_torch(library: Path) -> bool:
+    """Whether a shared library names PyTorch's among those that it needs, which stand as text in it (elf(5))."""
+    if not library.is_file() or library.is_symlink() or not library.stat().st_size:
+        return False
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return any(content.find(name) >= 0 for name in (b"libtorch", b"libc10"))
 
 
 def _install(requirements: Path, site: Path, *, python: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from tritonstack.models.contents import PROVABLE, called_models, skipped_proof
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import EXECUTION_ENV_PATH, ModelConfig, Node, read_config
 from tritonstack.models.model_view import view_model
+from tritonstack.models.python_failure import lacking_module_advice
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe
 from tritonstack.models.sample import Arrays, compare_answer, to_tensors
 from tritonstack.models.source_files import CONFIG, model_directories
@@ -135,7 +137,7 @@ def answer_request(
         except LackingModuleError:
             raise
         except WorkFailedError as error:
-            raise WorkFailedError(in_sources(str(error), repository)) from error
+            raise WorkFailedError(in_sources(str(error), repository) + _advice(str(error), repository)) from error
         took, step = time.monotonic() - started, f"proof of {model} (local Triton)"
         spent = Spent(step=step, seconds=took, peak_bytes=answer.peak_bytes)
         report(str(spent))
@@ -233,6 +235,15 @@ def in_sources(text: str, repository: Path) -> str:
         shown = source.relative_to(here) if source.is_relative_to(here) else source
         text = text.replace(str(repository.resolve() / name), str(shown))
     return text
+
+
+def _advice(text: str, repository: Path) -> str:
+    """The command for a module that the program of a staged model lacks, as a further line; empty where none is."""
+    sources: dict[str, str] = json.loads(sources_file(repository).read_text())
+    in_file = re.search(rf'File "{re.escape(str(repository.resolve()))}/([^/"]+)/', text)
+    config = Path(sources.get(f"{in_file[1]}/{CONFIG}", "")) if in_file else Path()
+    advice = lacking_module_advice(text, folder=config.parent.parent.name, model=config.parent.name)
+    return f"\n  do:      {advice}" if advice and config.parent.name else ""
 
 
 def sources_file(repository: Path) -> Path:

@@ -83,7 +83,8 @@ def stage_repository(
     for name, path in (added or {}).items():
         if not (target / name).parent.is_dir():
             found, allowed = f"no model {name.partition('/')[0]}", ", ".join(m.name for m in source.own_models)
-            file, field = str(source.folder / RECIPE), "execution_environment.model"
+            many = bool(source.recipe.execution_environments)
+            file, field = str(source.folder / RECIPE), f"execution_environment{'s' if many else ''}.model"
             raise InputError([Problem(file=file, field=field, found=found, allowed=allowed)])
         noted[name] = path
         link_or_copy(path, target / name)
@@ -170,7 +171,9 @@ class Staged:
     """An archive before it is packed: exported, put together and linted.
 
     ``work`` is the build's own folder; ``repository`` holds the archive's models; ``exports``: folder → its finished
-    exports; ``request``: the sample as the addressed model's inputs; ``spent``: of the exports and the proof.
+    exports; ``environments``: file of the repository → the one packed there; ``local``: the same file → what the local
+    Triton has in its place; ``request``: the sample as the addressed model's inputs; ``spent``: of the exports and the
+    proof.
     """
 
     task: Task
@@ -178,8 +181,8 @@ class Staged:
     repository: Path
     exports: Mapping[str, Exported]
     files: Mapping[str, Path]
-    environment: PackedEnvironment | None
-    local: LocalEnvironment | None
+    environments: Mapping[str, PackedEnvironment]
+    local: Mapping[str, LocalEnvironment]
     sample: SampleEntry
     request: Arrays
     model: ModelEntry
@@ -188,7 +191,17 @@ class Staged:
 
     def refuse_errors(self) -> None:
         """Raise :class:`InputError` with every error that the linter finds in the repository."""
-        _refuse_errors(self.task, self.repository, self.environment)
+        _refuse_errors(self.task, self.repository, self.environments)
+
+    @property
+    def local_files(self) -> dict[str, Path]:
+        """File of the repository → the environment of the same packages for the local Triton's Python."""
+        return {name: each.packed.path for name, each in self.local.items() if each.packed is not None}
+
+    @property
+    def lacking(self) -> str:
+        """Why the local Triton cannot have an environment; empty where it can have all."""
+        return next((each.lacking for each in self.local.values() if each.lacking), "")
 
 
 def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Staged:
@@ -209,8 +222,8 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
                 model=staged.model,
                 sample=staged.sample,
                 request=staged.request,
-                environments=_local_environments(staged),
-                lacking=(staged.local and staged.local.lacking) or "",
+                environments=staged.local_files,
+                lacking=staged.lacking,
                 work=work,
                 report=report,
             )
@@ -233,14 +246,6 @@ def renewal(source: ArchiveSource) -> str:
     return f"if the model shall respond so from now on: tritonstack update {source.folder.name}"
 
 
-def _local_environments(staged: Staged) -> dict[str, Path]:
-    """File of the repository → the environment of the same packages for the local Triton's Python."""
-    part, local = staged.task.source.recipe.execution_environment, staged.local
-    if part is None or local is None or local.packed is None:
-        return {}
-    return {part.file(staged.task.source.model): local.packed.path}
-
-
 def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answer: bool) -> Staged:
     """Export, put together and lint an archive in ``work``; ``with_answer``: its sample has one."""
     source, recipe = task.source, task.source.recipe
@@ -248,19 +253,23 @@ def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answ
     own = exports.get(source.folder.name)
     files = client_files(source, own.files if own else None)
     sample = read_sample(source.folder, recipe, own.files if own else None, with_answer=with_answer)
-    part, environment, added, local = recipe.execution_environment, None, {}, None
-    if part is not None:
-        local = local_environment(source.folder, part, work=places.exports, report=report)
-        environment = local.packed
+    environments: dict[str, PackedEnvironment] = {}
+    local: dict[str, LocalEnvironment] = {}
+    for part in recipe.environments:
+        name = part.file(source.model)
+        local[name] = local_environment(source.folder, part, work=places.exports, report=report)
+        packed = local[name].packed
         if task.platform is not None:
             python = python_of(task.platform)
-            environment = kept_environment(source.folder, part, python=python, work=places.exports, report=report)
-        added = {part.file(source.model): environment.path} if environment is not None else {}
+            packed = kept_environment(source.folder, part, python=python, work=places.exports, report=report)
+        if packed is not None:
+            environments[name] = packed
+    added = {name: each.path for name, each in environments.items()}
     repository = work / "repository"
     exported = {name: made.files for name, made in exports.items()}
     fetched = {part.folder.name: fetch_files(part, places.sources, report=report) for part in (source, *source.used)}
     stage_repository(source, exports=exported, target=repository, added=added, fetched=fetched)
-    _refuse_errors(task, repository, environment)
+    _refuse_errors(task, repository, environments)
     model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
     request = sample_arrays(source, sample, model=model, files=files)
     return Staged(
@@ -269,7 +278,7 @@ def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answ
         repository=repository,
         exports=exports,
         files=files,
-        environment=environment,
+        environments=environments,
         local=local,
         sample=sample,
         request=request,
@@ -284,14 +293,14 @@ def answer_sample(source: ArchiveSource, *, work: Path, places: Places, report: 
     """
     task = Task(source=source, name=ArchiveName(model=source.name, digest="0" * DIGEST_LENGTH), platform=None)
     staged = _staged(task, work, places, report, with_answer=False)
-    if staged.local is not None and staged.local.lacking:
-        raise WorkFailedError(f"{source.name}: no response can be recorded here: {staged.local.lacking}")
+    if staged.lacking:
+        raise WorkFailedError(f"{source.name}: no response can be recorded here: {staged.lacking}")
     report(f"response of {source.name}")
     return answer_request(
         staged.repository,
         model=staged.model.name,
         request=staged.request,
-        environments=_local_environments(staged),
+        environments=staged.local_files,
         work=work,
         report=report,
     )
@@ -312,9 +321,9 @@ def finish(
     return manifest
 
 
-def _refuse_errors(task: Task, repository: Path, environment: PackedEnvironment | None) -> None:
-    part = task.source.recipe.execution_environment
-    absent = [part.file(task.source.model)] if part is not None and environment is None else []
+def _refuse_errors(task: Task, repository: Path, environments: Mapping[str, PackedEnvironment]) -> None:
+    files = [part.file(task.source.model) for part in task.source.recipe.environments]
+    absent = [name for name in files if name not in environments]
     release = load_catalogue().release(task.platform.release) if task.platform else None
     name = f"release {release.version}" if release else ""
     target = ServingTarget(name=name, release=release)  # what exports made is there only now
@@ -333,13 +342,13 @@ def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEn
     for made in staged.exports.values():
         tools |= made.tools
     tensorrt = tensorrt_models(staged.repository)
-    part, environment = recipe.execution_environment, None
-    if part is not None and staged.environment is not None:
-        environment = EnvironmentEntry(
-            file=part.file(source.model),
-            python=staged.environment.python,
-            packages=dict(staged.environment.packages),
-        )
+    environment, *more = [
+        *(
+            EnvironmentEntry(file=name, python=each.python, packages=dict(each.packages))
+            for name, each in staged.environments.items()
+        ),
+        None,
+    ]
     stood_in = [f"{TRTEXEC}, for the engine of {name}" for name, entry in engines.items() if entry.stand_in]
     return Manifest(
         name=source.name,
@@ -377,6 +386,7 @@ def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEn
             for name, path in staged.files.items()
         },
         environment=environment,
+        more_environments=tuple(each for each in more if each is not None),
         stand_ins=(*staged.proven.stand_ins, *stood_in),
         proof_skipped=staged.proven.skipped or None,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from tritonstack.adding.additions import ANSWER, LOCK, TENSOR_FORM, AddOptions, parse_tensors
+from tritonstack.adding.additions import ANSWER, TENSOR_FORM, AddOptions, parse_tensors
 from tritonstack.adding.input_adapter import with_adapter
 from tritonstack.adding.large_files import large_file_advice
 from tritonstack.adding.new_folder import Added, refuse_existing, write_folder
@@ -183,7 +183,7 @@ def _written(added: Added) -> Iterator[str]:
         (RECIPE, f"kind {addition.kind}"),
         (f"{addition.model}/{CONFIG}", f"{_tensors(config.inputs)} → {_tensors(config.outputs)}{batch}"),
         *((f"{model.name}/", _size(added.folder / model.name)) for model in addition.models),
-        *([(LOCK, added.locked)] if added.locked else []),
+        *added.locked.items(),
         (addition.request_file, "seeded values" if addition.sample_file is None else "for the adapter"),
         (recorded.file.relative_to(added.folder).as_posix() if recorded else ANSWER, str(recorded or "not recorded")),
     ]

@@ -171,6 +171,9 @@ class Manifest(ClosedModel):
         default_factory=dict, description="Files that clients need: tokenizers, labels."
     )
     environment: EnvironmentEntry | None = Field(None, description="The packed Python environment, where there is one.")
+    more_environments: tuple[EnvironmentEntry, ...] = Field(
+        (), description="The others, where several Python models have one. Left out where there is none."
+    )
     stand_ins: tuple[str, ...] = Field(
         (), description="What stood in, during the proof, for what serves in the cloud, in its own words."
     )
@@ -180,7 +183,8 @@ class Manifest(ClosedModel):
 
     def to_json(self) -> str:
         """The manifest as a file has it: sorted, so that equal manifests are equal bytes."""
-        left_out = {"proof_skipped"} if self.proof_skipped is None else None  # as before there was such a field
+        late = {"proof_skipped": self.proof_skipped, "more_environments": self.more_environments}
+        left_out = {name for name, value in late.items() if not value}  # as before there were such fields
         content = self.model_dump(mode="json", exclude=left_out)
         return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 

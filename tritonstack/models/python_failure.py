@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
 
+from tritonstack.catalogue.package_names import package_names
 from tritonstack.client.errors import ModelFailedError
 from tritonstack.errors import InputError
 from tritonstack.untrusted.folder_files import text_inside
@@ -35,6 +36,7 @@ _FOREIGN = re.compile(r"^<|/(?:site|dist)-packages/|/lib/python3\.\d+/|/triton_p
 """Files that are no model's: of packages, of Python, of Triton's backend."""
 _SHORTER = re.compile(r"^.*/((?:site|dist)-packages/|python3\.\d+/)")
 _IN_CONTAINER = re.compile(r"^(?:/opt/ml/model|.*/models/[0-9a-f]{32}/model)/(.+)$")
+_NO_MODULE = re.compile(r"\bNo module named '([\w.]+)'")
 _IN_FILE = re.compile(r"\((\w+\.py), line (\d+)\)\s*$")
 
 _WHERE = {
@@ -189,6 +191,26 @@ def response_failure(error: ModelFailedError, *, model: str, repositories: Path,
         return str(error)
     where = f", {failure.where}" if failure.where else ""
     text = indent(failure.text(shown=shown, quoted=quoted), "  ")
+    own = next((Path(file_in_archive(call.file)).parts for call in failure.calls if call.is_own), ())
+    advice = lacking_module_advice(failure.error, folder=model, model=own[0] if len(own) > 1 else model)
     lines = [f"{error.place}: the container responded {error.status}{where}:", text]
+    lines += [f"  do:      {advice}"] if advice else []
     lines += [f"  its log: {error.log_stream_arn}"] if error.log_stream_arn else []
     return "\n".join(lines)
+
+
+def lacking_module_advice(text: str, *, folder: str, model: str) -> str:
+    """What to do about a module that a program imports and its environment lacks; empty where it lacks none.
+
+    ``model``: the model's directory in the model folder ``folder``.
+    """
+    found = _NO_MODULE.search(text)
+    if found is None:
+        return ""
+    module = found[1].partition(".")[0]
+    command = f"tritonstack update {folder if model == folder else f'{folder}/{model}'} --package"
+    if module in package_names():
+        return f"{command} {package_names()[module]}"
+    return (
+        f"{command} NAME, where NAME is what pip installs for it; or put {module}.py, if it is yours, beside model.py"
+    )

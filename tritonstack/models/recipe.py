@@ -267,7 +267,10 @@ class Recipe(ClosedModel):
         None, description="Options of ONNX Runtime that config.pbtxt must carry in the form that has effect."
     )
     execution_environment: ExecutionEnvironment | None = Field(
-        None, description="The packed Python environment that the addressed Python model runs in."
+        None, description="The packed Python environment of the one Python model that needs one."
+    )
+    execution_environments: tuple[ExecutionEnvironment, ...] = Field(
+        (), description="The same where several Python models of an archive need one: one entry for each."
     )
     overlays: dict[Name, Overlay] = Field(
         default_factory=dict,
@@ -304,6 +307,29 @@ class Recipe(ClosedModel):
         if both := sorted(self.files.keys() & {name for export in exports for name in export.produces}):
             raise ValueError(f"files that no export makes ({', '.join(both)} is in exports[].produces, too)")
         return self
+
+    @field_validator("execution_environments")
+    @classmethod
+    def _one_for_each_model(
+        cls, parts: tuple[ExecutionEnvironment, ...], info: ValidationInfo
+    ) -> tuple[ExecutionEnvironment, ...]:
+        if parts and info.data.get("execution_environment") is not None:
+            raise ValueError("empty where there is execution_environment: every entry in one of both")
+        addressed = info.data.get("model")
+        models = [part.model or addressed for part in parts]
+        if len(models) != len(set(models)):
+            raise ValueError("a model's environment once: each entry names another `model`")
+        return parts
+
+    @property
+    def environments(self) -> tuple[ExecutionEnvironment, ...]:
+        """The execution environments that a build makes."""
+        one = self.execution_environment
+        return self.execution_environments if one is None else (one,)
+
+    def environment_of(self, model: str, *, addressed: str) -> ExecutionEnvironment | None:
+        """The one of a Python model; ``addressed``: the model that requests reach."""
+        return next((each for each in self.environments if (each.model or addressed) == model), None)
 
     @property
     def produced(self) -> frozenset[str]:

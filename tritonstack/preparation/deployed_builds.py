@@ -52,8 +52,8 @@ def build_environments(sources: Iterable[ArchiveSource]) -> tuple[str, ...]:
     for source in _with_used(sources):
         names |= {export.environment for export in source.recipe.exports}
         names |= {OF_BACKEND[backend] for backend in contents_of(source).backends if backend in OF_BACKEND}
-        part = source.recipe.execution_environment
-        if part is not None and TORCH in locked_names(source.folder / part.requirements):
+        files = [source.folder / part.requirements for part in source.recipe.environments]
+        if any(TORCH in locked_names(file) for file in files):
             names.add(TORCH)  # where the local Triton proves the archive, it replaces the build for CUDA
     return (*ALWAYS, *sorted(names - set(ALWAYS)))
 

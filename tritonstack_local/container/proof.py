@@ -65,6 +65,12 @@ NOT_RUN = (
 )
 _STAND_IN = "tritonstack stand-in: "
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_NEEDS_GPU = re.compile(
+    r"lib(?:cuda|cudart|cublas\w*|cudnn\w*|cufft|curand|cusolver|cusparse\w*|nccl|nvrtc|nvinfer\w*|nvJitLink)"
+    r"\.so[.\d]*: cannot open shared object file|Torch not compiled with CUDA enabled|Found no NVIDIA driver on your "
+    r"system|no CUDA-capable device is detected|CUDA driver version is insufficient"
+)
+"""What the loader, PyTorch and CUDA say where there is no GPU, and no library of one."""
 NEEDED_ENVIRONMENTS = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", PARAMETER: "torch"}
 """Backend or parameter → the environment of its stand-in, in addition to those of every container."""
 
@@ -122,6 +128,8 @@ def answer_in_container(
             reason = _reason(error, container, shown=shown, killed=killed)
             if stood_in_for and (lacking := _NO_MODULE.search(reason)):
                 raise LackingModuleError(f"{stood_in_for[0].partition(': ')[2]}, which has no {lacking[1]}") from error
+            if needed := _NEEDS_GPU.search(error.failure.error if error.failure else ""):
+                raise LackingModuleError(f"its program needs a GPU, which this machine has not: {needed[0]}") from error
             raise WorkFailedError(f"proof of {model} failed: {reason}") from error
         version = container.server_version or "unknown"
         peak = _peak_of_tree(container.pid)

@@ -110,6 +110,19 @@ def test_a_program_that_fails_shows_its_own_traceback_or_what_is_known_of_its_en
 
 
 @installed
+@pytest.mark.parametrize(
+    "failure",
+    [
+        "ImportError('libcudart.so.12: cannot open shared object file: No such file or directory')",
+        "AssertionError('Torch not compiled with CUDA enabled')",
+    ],
+)
+def test_a_program_that_needs_a_gpu_is_none_that_fails(tmp_path: Path, failure: str) -> None:
+    with pytest.raises(LackingModuleError, match="its program needs a GPU, which this machine has not"):
+        prove(tmp_path, repository(tmp_path, f"raise {failure}\n"), x=X)
+
+
+@installed
 def test_a_program_that_fails_at_its_end_is_refused_with_its_traceback(tmp_path: Path) -> None:
     made = repository(tmp_path, f"{MODEL}    def finalize(self):\n        self.absent.close()\n")
     with pytest.raises(WorkFailedError, match=r"(?s)unloaded:.*model.py\", line 8, in finalize\n +self.absent.close()"):

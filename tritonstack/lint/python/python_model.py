@@ -248,8 +248,8 @@ def _environment(view: RepositoryView, model: ModelView, entry: Node) -> Iterato
     if not path:
         return
     inside = environment_file(model)
-    made = view.recipe.execution_environment if view.recipe else None
-    packed_by_build = made is not None and made.file(view.addressed or "") == f"{model.name}/{inside}"
+    made = view.recipe.environments if view.recipe else ()
+    packed_by_build = f"{model.name}/{inside}" in {each.file(view.addressed or "") for each in made}
     if inside is None:
         yield from _outside(model, path, entry)
     elif inside in model.files:
