@@ -114,14 +114,17 @@ def test_without_a_terminal_the_list_alone_is_printed_and_nothing_goes(project: 
 def test_where_nothing_can_be_asked_the_command_that_does_is_printed(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    write_environment(project / "environments", name="prod", header="environment: prod", endpoint="models: [old, new]")
+
     def no_session(*_: Any, **__: Any) -> Any:
         raise InputError([Problem(found="no local AWS runs", allowed="one")])
 
     monkeypatch.setattr(remove, "session_of", no_session)
     done = run("old", "--yes")
     assert "local/digits: requests of the last day not looked up: no local AWS runs" in done.stdout
+    assert "prod/digits: requests of the last day not looked up: no local AWS runs" in done.stdout
     assert "aws cloudwatch get-metric-statistics --region us-east-1" in done.stdout
-    assert "Name=EndpointName,Value=local-digits Name=VariantName,Value=g4dn-xlarge" in done.stdout
+    assert "Name=EndpointName,Value=prod-digits Name=VariantName,Value=g4dn-xlarge" in done.stdout
     assert not (project / "model_repos/old").exists()
 
 

@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from tritonstack.adding.additions import (
     NO_CODE,
     PACKED,
     SUPPORTED,
+    TENSOR_FORM,
     TOLERANCE,
     Addition,
     AddOptions,
@@ -259,7 +260,19 @@ def _read(
             outputs=work.options.outputs,
             packages=work.options.packages,
         )
-        with read_source(completed, add, places=places, report=report, announce=announce) as found:
+        with ExitStack() as held:
+            try:
+                opened = read_source(completed, add, places=places, report=report, announce=announce)
+                found = held.enter_context(opened)
+            except WorkFailedError as error:
+                if not inputs or inputs is work.options.inputs:
+                    raise
+                try:  # it does not take today's inputs: those of its trace, if it has one
+                    alone = replace(add, inputs=())
+                    opened = read_source(completed, alone, places=places, report=report, announce=announce)
+                    found = held.enter_context(opened)
+                except InputError:
+                    raise WorkFailedError(f"{error}\nState the inputs of the new version: {_INPUT}") from error
             if len(found) > 1:
                 several = listing(each.model for each in found)
                 problem = Problem(file=str(source), found=f"several models: {several}", allowed="one, or one ensemble")
@@ -269,6 +282,7 @@ def _read(
             yield _Given(addition=addition, kind=kind)
 
 
+_INPUT = f"--input {TENSOR_FORM}"
 _BY_POSITION = re.compile(r".*__([0-9]+)")
 """Names of inputs that Triton's PyTorch backend takes by their position."""
 

@@ -195,6 +195,9 @@ def _of_endpoint(
         session, why = None, str(error).partition("\n")[0]
     if session is None:
         yield f"{where}: requests of the last day not looked up: {why}"
+        if environment == LOCAL:
+            yield "  do:      tritonstack local up, then the same command"
+            return
         for variant in variants:
             yield f"  do:      {requests_command(endpoint_name=name, variant=variant, region=settings.region)}"
         return
