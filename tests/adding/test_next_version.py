@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -244,3 +245,17 @@ def test_a_file_that_an_export_makes_is_changed_in_its_script(project: Path) -> 
         recipe.write("exports: [{produces: [net/1/model.onnx]}]\n")
     done = run("update", "net", "net.onnx")
     assert "change model_repos/net/export.py, then tritonstack build net" in str(done.exception)
+
+
+def test_a_file_in_s3_gets_its_new_hash_and_a_key_of_its_own(project: Path) -> None:
+    recipe = project / "model_repos/net/recipe.yaml"
+    old = hashlib.sha256((project / "net.onnx").read_bytes()).hexdigest()
+    stored = f'files: {{net/1/model.onnx: {{s3: "s3://models/net/{old[:16]}/model.onnx", sha256: "{old}"}}}}  # in S3\n'
+    recipe.write_text(recipe.read_text() + stored)
+    graph(project / "net-v2.onnx", "Sigmoid")
+    new = hashlib.sha256((project / "net-v2.onnx").read_bytes()).hexdigest()
+    done = run("update", "net", "net-v2.onnx")
+    assert done.return_value == 0, done.output
+    assert recipe.read_text().endswith(stored.replace(old, new).replace(old[:16], new[:16]))
+    upload = f"aws s3 cp model_repos/net/net/1/model.onnx s3://models/net/{new[:16]}/model.onnx"
+    assert upload in done.stdout

@@ -41,6 +41,7 @@ from tritonstack.lint.registry import shown
 from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, external_data, read_graph
 from tritonstack.model_files.torchscript_file import TorchScriptError, forward_arguments
 from tritonstack.models.contents import skipped_proof
+from tritonstack.models.digest import sha256_of
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import EXECUTION_ENV_PATH, ConfigFile, ModelConfig, read_config
 from tritonstack.models.model_view import ModelView, view_model
@@ -51,6 +52,7 @@ from tritonstack.models.sample import read_sample
 from tritonstack.models.source import ArchiveSource, archives_of
 from tritonstack.models.source_files import CONFIG, files_below, model_directories
 from tritonstack.models.tensorrt_models import TENSORRT
+from tritonstack.naming import DIGEST_LENGTH
 from tritonstack.paths import write_text
 from tritonstack.untrusted.folder_files import text_inside
 from tritonstack.untrusted.gzip_reading import suffix_of
@@ -120,6 +122,7 @@ def update_model(
         work = _Work(folder=copy, recipe=recipe, member=member, options=options)
         with _read(work, source, places=places, report=report, announce=announce) as given:
             changes, notes = _placed(work, given, own=source is None, report=report, target=target)
+        notes += _stored_files(work, shown(folder))
         show(changes)
         breaking = [each for each in changes.get(work.addressed, ()) if each.breaks]
         if breaking and not options.accept_changes:
@@ -204,7 +207,7 @@ def _refuse_made(folder: Path, recipe: Recipe, member: str, *, with_file: bool) 
     elif member not in names:
         found, allowed = f"no Triton model {member}", f"{folder.name}/MODEL with one of {listing(names)}"
         problems.append(Problem(file=shown(folder), found=found, allowed=allowed))
-    for name in sorted(recipe.produced):
+    for name in sorted(recipe.produced - recipe.files.keys()):
         if name == recipe.sample.answer or (with_file and name.startswith(f"{member}/")):
             script = next(each.script for each in recipe.exports if name in each.produces)
             advice = f"change {shown(folder / script)}, then tritonstack build {folder.name}"
@@ -569,6 +572,27 @@ def _locked_packages(work: _Work, model: str) -> list[str]:
     if EXECUTION_ENV_PATH not in text:
         _rewrite(path, f"{text.rstrip()}\n\n{ENVIRONMENT_PARAMETER}")
     return [f"{RECIPE} and {model}/{CONFIG} name the environment of its packages"]
+
+
+def _stored_files(work: _Work, folder: str) -> list[str]:
+    """State the hashes of new files that lie in S3, and keys that no earlier version has. Returns what is to upload."""
+    notes: list[str] = []
+    before = text = text_inside(work.folder / RECIPE, work.folder)
+    for name, stored in work.recipe.files.items():
+        path = work.folder / name
+        if not path.is_file():
+            continue  # a build downloads it
+        digest = sha256_of(path)
+        if digest == stored.sha256:
+            continue
+        old, new = stored.sha256[:DIGEST_LENGTH], digest[:DIGEST_LENGTH]
+        parent, _, last = stored.s3.rpartition("/")
+        place = stored.s3.replace(old, new) if old in stored.s3 else f"{parent}/{new}/{last}"
+        text = text.replace(stored.s3, place).replace(stored.sha256, digest)
+        notes.append(f"{RECIPE} has its new hash; upload it: aws s3 cp {shlex.quote(f'{folder}/{name}')} {place}")
+    if text != before:
+        _rewrite(work.folder / RECIPE, text)
+    return notes
 
 
 def _recorded(work: _Work, places: Places, report: Report, announce: Report) -> tuple[tuple[Recorded, ...], str]:
