@@ -24,8 +24,8 @@ from tritonstack.naming import NAME_PATTERN
 from tritonstack.untrusted.gzip_reading import SUFFIX
 
 SUPPORTED = (
-    "an ONNX file, a TorchScript file, a forest of XGBoost (.json, .ubj) or LightGBM (.txt), a Triton model folder or "
-    "repository, or a model.tar.gz of one for SageMaker"
+    "an ONNX file, an exported folder of optimum, a TorchScript file, a forest of XGBoost (.json, .ubj) or LightGBM "
+    "(.txt), a Triton model folder or repository, or a model.tar.gz of one for SageMaker"
 )
 PLAN = (
     "a TensorRT plan, which runs on one TensorRT and one kind of GPU alone",
@@ -87,6 +87,7 @@ class Addition:
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # input → values that it may have; else any
     lengths: FreeLengths | None = None  # those that the model took in a trial; None where none was made
     adapters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as the recipe has them
+    answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as the recipe has them
     sample_file: tuple[str, bytes] | None = None  # the request for an adapter: its name in the folder, its content
     client_files: Mapping[str, Path] = field(default_factory=dict)  # name in the folder → file
     packages: Mapping[str, NeededPackages] = field(default_factory=dict)  # of the Python models that need any, by name
@@ -150,6 +151,7 @@ class Addition:
             "dependency": self.dependency if self.dependency != "none" else None,
             "sample": {"request": self.request_file, "answer": ANSWER, "tolerance": tolerance},
             "adapters": dict(self.adapters),
+            "answers": dict(self.answers),
             "client_files": list(self.client_files),
             "execution_environment": environments[0] if len(environments) == 1 else None,
             "execution_environments": environments if len(environments) > 1 else None,

@@ -23,7 +23,7 @@ _OPSET_OF_PYTORCH = 18
 """The least that PyTorch's exporter writes."""
 _SKLEARN_OPSETS = f'{{"": {OPSET}, "ai.onnx.ml": 3}}'
 _BOOSTED_OPSET = 15
-PYTHON_MODEL = "or serve it by a Python model, which loads it itself: docs/python-models.md"
+PYTHON_MODEL = "or serve it by a Python model, which loads it itself: tritonstack docs python-models"
 
 
 def conversion_command(*, tool: str, packages: Sequence[str], runs: Sequence[Sequence[str]], add: Sequence[str]) -> str:
@@ -87,13 +87,17 @@ def _sklearn(model: FrameworkModel, name: str) -> tuple[str, str]:
     if not types:
         types = ['("features", FloatTensorType([None, model.n_features_in_]))']
     output = new_file(name)
+    # Triton's images have no other locale: lint rule onnx-locale.
+    vectorizers = [each.rpartition(".")[2] for each in model.vectorizers]
+    splitting = "".join(f', {each}: {{"locale": "C.UTF-8"}}' for each in vectorizers)
     imports = ["import joblib, skl2onnx", "from skl2onnx.common.data_types import FloatTensorType, StringTensorType"]
     program = python_program(
         *imports,
+        *(f"from sklearn.feature_extraction.text import {each}" for each in vectorizers),
         *_registered(model.boosted),
         _load(model),
         f"graph = skl2onnx.to_onnx(model, initial_types=[{', '.join(types)}], target_opset={_SKLEARN_OPSETS}, "
-        'options={"zipmap": False} if hasattr(model, "classes_") else None)',
+        f'options={{**({{"zipmap": False}} if hasattr(model, "classes_") else {{}}){splitting}}})',
         f'open({literal(output)}, "wb").write(graph.SerializeToString())',
     )
     pinned = f"scikit-learn=={model.version}" if model.version else "scikit-learn"

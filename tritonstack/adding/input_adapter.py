@@ -47,7 +47,10 @@ def with_adapter(addition: Addition, options: AddOptions) -> Addition:
         addition,
         adapters={"image" if is_image else "text": fields},
         sample_file=("sample/image.png", _picture()) if is_image else ("sample/text.txt", _sample(fields).encode()),
-        client_files={} if options.tokenizer is None else {TOKENIZER: options.tokenizer},
+        client_files={
+            **addition.client_files,
+            **({} if options.tokenizer is None else {TOKENIZER: options.tokenizer}),
+        },
         unknown=unknown,
     )
 

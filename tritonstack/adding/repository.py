@@ -21,11 +21,14 @@ from tritonstack.adding.additions import (
     config_text,
     folder_name,
 )
+from tritonstack.adding.conversions import refusal
 from tritonstack.adding.python_packages import NeededPackages, needed_packages
 from tritonstack.errors import InputError, Problem, collecting, listing, refuse
+from tritonstack.lint import ServingTarget
 from tritonstack.lint.completion import complete
 from tritonstack.lint.content import check_content
 from tritonstack.lint.view import RepositoryView, view_repository
+from tritonstack.model_files.framework_files import framework_model
 from tritonstack.models.model_config import EXECUTION_ENV_PATH, Tensor
 from tritonstack.models.model_view import ModelView, view_model
 from tritonstack.models.pbtxt import quoted
@@ -40,20 +43,24 @@ _PATH = f"$$TRITON_MODEL_DIRECTORY/{PACKED}"
 ENVIRONMENT_PARAMETER = f'parameters {{\n  key: "{EXECUTION_ENV_PATH}"\n  value {{ string_value: "{_PATH}" }}\n}}\n'
 """Names the environment that a build packs of the lock file."""
 COMPLETED = "# Completed by tritonstack add, as Triton does when it loads the model."
+TENSORFLOW = "tensorflow"
 _MOST_LEVELS = 3
 """So many folders that hold nothing but the next one are looked through for the repository."""
 
 
-def repository_additions(folder: Path, options: AddOptions, *, given: Path, name: str) -> tuple[Addition, ...]:
+def repository_additions(
+    folder: Path, options: AddOptions, *, given: Path, name: str, target: ServingTarget | None = None
+) -> tuple[Addition, ...]:
     """The model folders that a Triton model folder or a repository gives.
 
     ``given``: what the user named, for messages: ``folder`` or the archive that it was unpacked from. ``name``: of the
-    model where ``folder`` is one and does not state its name itself. Raises :class:`InputError` with every model that
-    lacks something, and where there is none.
+    model where ``folder`` is one and does not state its name itself. ``target``: where it shall be served. Raises
+    :class:`InputError` with every model that lacks something, and where there is none.
     """
     view = _view(folder, name)
     if not view.models:
         raise InputError([_no_model(folder, given)])
+    refuse(list(_not_in_release(view, target)))
     groups = _groups(view)
     if options.name is not None and len(groups) > 1:
         found = f"{options.name} for {len(groups)} models: {', '.join(groups)}"
@@ -69,6 +76,22 @@ def repository_additions(folder: Path, options: AddOptions, *, given: Path, name
             found_models.append(_addition(view, addressed, members, options, given=given))
     refuse(problems)
     return tuple(found_models)
+
+
+def _not_in_release(view: RepositoryView, target: ServingTarget | None) -> Iterator[Problem]:
+    """Models of TensorFlow for a release whose image has no backend for them, each with its conversion."""
+    release = target.release if target is not None else None
+    if release is None or TENSORFLOW in release.backends:
+        return
+    for model in view.models.values():
+        if model.backend != TENSORFLOW or not model.versions:
+            continue
+        path = model.directory / model.versions[-1] / (model.model_file or "model.savedmodel")
+        converted = framework_model(path) if path.exists() else None
+        if converted is not None:
+            problem = refusal(converted, name=model.name)
+            lacks = f", and the image of release {release.version} has no backend tensorflow"
+            yield replace(problem, found=problem.found + lacks)
 
 
 def _view(folder: Path, name: str) -> RepositoryView:

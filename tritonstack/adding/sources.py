@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tritonstack.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, folder_name
 from tritonstack.adding.conversions import refusal
+from tritonstack.adding.exported_folder import exported_addition, graph_files
 from tritonstack.adding.forest import forest_addition
 from tritonstack.adding.model_file import onnx_addition
 from tritonstack.adding.repository import repository_additions
@@ -16,6 +17,7 @@ from tritonstack.adding.torchscript_model import torchscript_addition
 from tritonstack.archives.programs import Report
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem
+from tritonstack.lint import ServingTarget
 from tritonstack.model_files.file_formats import mismatch, named_format, stand_in
 from tritonstack.model_files.forest_file import forest_format
 from tritonstack.model_files.framework_files import framework_model
@@ -29,16 +31,26 @@ _TORCH = (".pt", ".pth")
 
 @contextmanager
 def read_source(
-    path: Path, options: AddOptions, *, places: Places, report: Report, announce: Report = lambda _text: None
+    path: Path,
+    options: AddOptions,
+    *,
+    places: Places,
+    report: Report,
+    target: ServingTarget | None = None,
+    announce: Report = lambda _text: None,
 ) -> Iterator[tuple[Addition, ...]]:
     """The model folders that a file, a folder or an archive gives; what was unpacked for them lasts for the block.
 
-    ``announce``: called with what code of the model is run, before it is. Raises
+    ``target``: where it shall be served. ``announce``: called with what code of the model is run, before it is. Raises
     :class:`InputError` with everything that Triton cannot serve, or that options have to state.
     """
     if path.is_dir():
+        if graph_files(path):
+            with partial_folder(places.archives, name=".add") as work:
+                yield (exported_addition(path, options, work=work, report=report),)
+            return
         _refuse_framework(path, options)
-        yield repository_additions(path, options, given=path, name=path.resolve().name)
+        yield repository_additions(path, options, given=path, name=path.resolve().name, target=target)
         return
     if not path.is_file():
         raise InputError([Problem(file=str(path), found="no such file or folder", allowed=SUPPORTED)])
@@ -50,7 +62,7 @@ def read_source(
         if begins.startswith(_GZIP):
             name = path.name.removesuffix(".gz").removesuffix(".tgz").removesuffix(".tar")
             folder = _unpacked(path, work / "unpacked", report=report)
-            yield repository_additions(folder, options, given=path, name=name)
+            yield repository_additions(folder, options, given=path, name=name, target=target)
             return
         _refuse_other(path, begins)
         name = folder_name(options.name or path.stem, given=options.name is not None, source=path)

@@ -99,7 +99,7 @@ def command(
     steps = Steps()
     with (
         steps.step(f"add {source}") as step,
-        read_source(source, options, places=places, report=step.say, announce=steps.note) as found,
+        read_source(source, options, places=places, report=step.say, target=target, announce=steps.note) as found,
     ):
         refuse_existing(found, places.repositories)
         if variant is not None and len(found) > 1:

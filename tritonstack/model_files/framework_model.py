@@ -34,6 +34,7 @@ class FrameworkModel:
     made_by: str = ""  # its class, or the framework with its version
     version: str = ""  # of the library that wrote it
     columns: tuple[Column, ...] = ()  # of scikit-learn; none where they are not known
+    vectorizers: tuple[str, ...] = ()  # classes that split texts into words, inside a model of scikit-learn
     boosted: tuple[str, ...] = ()  # classes of XGBoost and LightGBM inside a pipeline of scikit-learn
     key: str | None = None  # of the model in a pickled mapping
     own_modules: tuple[str, ...] = ()  # modules of the classes in a pickle that are no library's

@@ -176,6 +176,7 @@ def _of_pickle(path: Path, stream: BinaryIO, _head: bytes) -> FrameworkModel:
             common,
             version=_sklearn_version(root),
             columns=_columns(root),
+            vectorizers=tuple(name for name in names if name.endswith(("TfidfVectorizer", "CountVectorizer"))),
             boosted=tuple(name for name in names if name.endswith(_BOOSTED)),
         )
     if library == "torch-module":

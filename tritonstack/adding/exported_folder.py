@@ -1,0 +1,171 @@
+"""A folder that Hugging Face's optimum exported → a model folder: the graph, its tokenizer, and what its texts are.
+
+Such a folder has an ONNX file, or several, ``config.json`` of transformers and mostly ``tokenizer.json``. Sources:
+huggingface/optimum-onnx, optimum/exporters/onnx (names of files); transformers, configuration of each model
+(``max_position_embeddings``, ``id2label``); sentence-transformers, CrossEncoder (key ``sentence_transformers``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tritonstack.adapter_proposals import TOKENIZER
+from tritonstack.adding.additions import SUPPORTED, Addition, AddOptions, folder_name
+from tritonstack.adding.conversions import PYTHON_MODEL
+from tritonstack.adding.input_adapter import with_adapter
+from tritonstack.adding.model_file import onnx_addition
+from tritonstack.archives.programs import Report
+from tritonstack.errors import InputError, Problem
+from tritonstack.model_files.framework_files import read_folder_json
+from tritonstack.models.model_config import ModelConfig, read_config
+from tritonstack.models.source_files import CONFIG
+from tritonstack.untrusted.folder_files import unfit
+
+LABELS = "labels.txt"
+_CONFIG, _TOKENIZER_CONFIG, _SENTENCES = "config.json", "tokenizer_config.json", "sentence_bert_config.json"
+_PARTS = ("encoder", "decoder", "with_past", "text_model", "vision_model", "unet", "vae")
+"""In the names of a model's parts, which its library calls in turn; other files are variants of one model."""
+_UNLIMITED = 1_000_000
+"""``model_max_length`` of tokenizers without a limit is above."""
+_OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "longformer", "mpnet", "roformer")
+"""Models whose positions begin behind the padding token's number: two of them are never used."""
+_OFFSET = 2
+_OF_PAIRS = ("entailment", "contradiction", "not_entailment", "duplicate", "not_duplicate", "equivalent")
+"""Labels of models that compare two texts."""
+
+
+def graph_files(folder: Path) -> tuple[Path, ...]:
+    """The ONNX files of an exported folder; none where it is no such folder."""
+    is_exported = (folder / _CONFIG).is_file() or (folder / TOKENIZER).is_file()
+    if not is_exported or (folder / CONFIG).is_file():
+        return ()
+    return tuple(sorted([*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]))
+
+
+def exported_addition(folder: Path, options: AddOptions, *, work: Path, report: Report) -> Addition:
+    """The model folder of an exported folder with one ONNX file. ``work`` keeps what is made for it.
+
+    Raises :class:`InputError` where it has several, or where Triton cannot serve the graph.
+    """
+    graphs = graph_files(folder)
+    if len(graphs) > 1:
+        raise InputError([_several(folder, graphs)])
+    name = folder_name(options.name or folder.resolve().name, given=options.name is not None, source=folder)
+    if reason := unfit(graphs[0], folder):
+        raise InputError([Problem(file=str(graphs[0]), found=reason, allowed="a file of the folder")])
+    addition = onnx_addition(graphs[0], name, options, work=work, report=report)
+    about = read_folder_json(folder / _CONFIG)
+    config = read_config(addition.addressed.config)
+    architecture = _architecture(about) or "model"
+    addition = dataclasses.replace(addition, description=f"The {architecture} of {folder.resolve().name}, in ONNX.")
+    addition = _with_answers(addition, about, config, work=work)
+    if options.text is not None or options.image is not None:
+        return addition  # the user says which input it is; the command fills the rest
+    ids = next((each.name for each in config.inputs if each.name in ("input_ids", "input_word_ids")), None)
+    if ids is None:
+        return addition
+    tokenizer = options.tokenizer or folder / TOKENIZER
+    if not tokenizer.is_file() or unfit(tokenizer, tokenizer.parent):
+        lacking = f"which tokens texts become: no {TOKENIZER} beside the graph; tokenizer.save_pretrained writes it"
+        return dataclasses.replace(addition, unknown=(*addition.unknown, lacking))
+    why_pairs = "--text-pairs" if options.text_pairs else _why_pairs(about)
+    given = dataclasses.replace(
+        options, text=ids, tokenizer=tokenizer, text_pairs=bool(why_pairs), longest_text=_longest(folder, about)
+    )
+    adapted = with_adapter(addition, given)
+    pairs = f"taken as pairs ({why_pairs})" if why_pairs else "taken as single ones; --text-pairs takes pairs"
+    return dataclasses.replace(adapted, unknown=(*adapted.unknown, f"whether texts come in pairs: {pairs}"))
+
+
+def _several(folder: Path, graphs: tuple[Path, ...]) -> Problem:
+    names = [str(each.relative_to(folder)) for each in graphs]
+    if any(part in name for name in names for part in _PARTS):
+        advice = f"its parts call each other, as its library does: {PYTHON_MODEL.removeprefix('or ')}"
+        return Problem(
+            file=str(folder),
+            found=f"a model in {len(names)} parts: {', '.join(names)}",
+            allowed=SUPPORTED,
+            advice=advice,
+        )
+    first = next((each for each in graphs if each.name == "model.onnx"), graphs[0])
+    command = [
+        "tritonstack",
+        "add",
+        str(first),
+        "--name",
+        folder_name(folder.resolve().name, given=False, source=folder),
+    ]
+    if (folder / TOKENIZER).is_file():
+        command += ["--text", "input_ids", "--tokenizer", str(folder / TOKENIZER)]
+    others = ", ".join(name for name, each in zip(names, graphs, strict=True) if each != first)
+    return Problem(
+        file=str(folder),
+        found=f"{len(names)} ONNX files: {', '.join(names)}",
+        allowed="a folder with one, or the one that shall be served",
+        advice=f"{shlex.join(command)}  # or {others}",
+    )
+
+
+def _architecture(about: Mapping[str, Any]) -> str:
+    """Its class in transformers; empty where the configuration names none."""
+    names = about.get("architectures")
+    return str(names[0]) if isinstance(names, list) and names else ""
+
+
+def _why_pairs(about: Mapping[str, Any]) -> str:
+    """Why the texts of a model come in pairs, by its configuration; empty where nothing says so."""
+    architecture, labels = _architecture(about), _labels(about)
+    if architecture.endswith("ForQuestionAnswering"):
+        return "a question and its context"
+    if not architecture.endswith("ForSequenceClassification"):
+        return ""
+    if any(label.lower() in _OF_PAIRS for label in labels):
+        return f"labels {', '.join(labels)}"
+    if "sentence_transformers" in about:
+        return "a cross-encoder of sentence-transformers"
+    return "one score, as cross-encoders have" if len(labels) == 1 else ""
+
+
+def _labels(about: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of classes in the order of the scores; empty where some lack one."""
+    given = about.get("id2label")
+    if not isinstance(given, dict) or not all(str(index) in given for index in range(len(given))):
+        return ()
+    return tuple(str(given[str(index)]) for index in range(len(given)))
+
+
+def _longest(folder: Path, about: Mapping[str, Any]) -> int | None:
+    """The most tokens that the model takes, by its tokenizer and its positions."""
+    limits = [
+        read_folder_json(folder / _SENTENCES).get("max_seq_length"),
+        read_folder_json(folder / _TOKENIZER_CONFIG).get("model_max_length"),
+        about.get("max_position_embeddings"),
+    ]
+    if isinstance(limits[2], int) and about.get("model_type") in _OFFSET_POSITIONS:
+        limits[2] -= _OFFSET
+    known = [each for each in limits if isinstance(each, int) and 1 <= each < _UNLIMITED]
+    return min(known, default=None)
+
+
+def _with_answers(addition: Addition, about: Mapping[str, Any], config: ModelConfig, *, work: Path) -> Addition:
+    """What the output means that a person wants: named classes, or a vector for the text."""
+    outputs = {each.name: each for each in config.outputs}
+    labels = _labels(about)
+    if "sentence_embedding" in outputs:
+        return dataclasses.replace(addition, answers={"embedding": {"output": "sentence_embedding"}})
+    logits = outputs.get("logits")
+    if logits is None or len(labels) < 2 or logits.dims[-1:] != (len(labels),) or len(logits.dims) > 1:
+        return addition
+    classes: dict[str, Any] = {"output": "logits"}
+    if about.get("problem_type") != "multi_label_classification":
+        classes["softmax"] = True
+    if any("\n" in each for each in labels):
+        return dataclasses.replace(addition, answers={"classes": classes})
+    file = work / LABELS
+    file.write_text("".join(f"{each}\n" for each in labels), encoding="utf-8")
+    classes["labels"] = LABELS
+    return dataclasses.replace(addition, answers={"classes": classes}, client_files={LABELS: file})
