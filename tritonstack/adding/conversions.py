@@ -90,6 +90,8 @@ def _sklearn(model: FrameworkModel, name: str) -> tuple[str, str]:
     # Triton's images have no other locale: lint rule onnx-locale.
     vectorizers = [each.rpartition(".")[2] for each in model.vectorizers]
     splitting = "".join(f', {each}: {{"locale": "C.UTF-8"}}' for each in vectorizers)
+    # Beside options of a class skl2onnx takes none for all models: then the last step's alone.
+    zipmap = 'id(model.steps[-1][1]): {"zipmap": False}' if vectorizers else '"zipmap": False'
     imports = ["import joblib, skl2onnx", "from skl2onnx.common.data_types import FloatTensorType, StringTensorType"]
     program = python_program(
         *imports,
@@ -97,7 +99,7 @@ def _sklearn(model: FrameworkModel, name: str) -> tuple[str, str]:
         *_registered(model.boosted),
         _load(model),
         f"graph = skl2onnx.to_onnx(model, initial_types=[{', '.join(types)}], target_opset={_SKLEARN_OPSETS}, "
-        f'options={{**({{"zipmap": False}} if hasattr(model, "classes_") else {{}}){splitting}}})',
+        f'options={{**({{{zipmap}}} if hasattr(model, "classes_") else {{}}){splitting}}})',
         f'open({literal(output)}, "wb").write(graph.SerializeToString())',
     )
     pinned = f"scikit-learn=={model.version}" if model.version else "scikit-learn"
