@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
+from typing import TYPE_CHECKING
 
 from tritonstack.catalogue.package_names import package_names
-from tritonstack.client.errors import ModelFailedError
 from tritonstack.errors import InputError
 from tritonstack.untrusted.folder_files import text_inside
+
+if TYPE_CHECKING:  # the local AWS's emulator imports this module, and has no NumPy, which the client needs
+    from tritonstack.client.errors import ModelFailedError
 
 # Source: pybind11's error_string, which python_backend src/pb_stub.cc puts into its messages: the exception, a blank
 # line, "At:" and the calls, the innermost first. faulthandler (Python's documentation) lists them in the same order.
