@@ -23,7 +23,7 @@ setup: ## Make the environments under .envs/ (outside this folder only download 
 	@$(PYTHON) scripts/setup.py $(ENVIRONMENTS) development
 
 .PHONY: demo
-demo: ## Deploy environment `local` to a local AWS with the real CDK CLI; call its models until one is evicted
+demo: ## Deploy environment `local` to a local AWS with the real CDK CLI; send its models requests until one is evicted
 	@$(PYTHON) scripts/setup.py $(ENVIRONMENTS)
 	@$(RUN) tritonstack local up
 	@$(RUN) tritonstack local deploy

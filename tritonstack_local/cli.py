@@ -40,7 +40,7 @@ COMMANDS = {
     "destroy": ("tritonstack_local.commands.destroy:destroy_command", "Remove an environment from the local AWS."),
     "demo": (
         "tritonstack_local.commands.demo:command",
-        "Invoke every model of the local environment twice and print a table.",
+        "Send two requests to every model of the local environment and print a table.",
     ),
 }
 

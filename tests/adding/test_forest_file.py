@@ -74,7 +74,7 @@ def test_what_the_endpoints_release_does_not_read_is_said_too(tmp_path: Path) ->
     path = tmp_path / "loan.json"
     path.write_text(text)
     addition = _addition(path, tmp_path)
-    assert any("from 26.01 on" in line for line in addition.unknown)
+    assert any("need release 26.01 or newer" in line for line in addition.unknown)
     target = ServingTarget.of_names(release="25.09", instance_type=None)
     added = write_folder(addition, places=places_in(tmp_path), target=target, report=lambda _: None)
     assert "whose base_score is a list [fil-file]" in str(added.failure)

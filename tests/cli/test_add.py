@@ -56,7 +56,7 @@ def test_an_onnx_file_becomes_a_folder_that_builds_and_an_endpoint_serves(projec
     done = run("add", str(FIXTURES / "classifier.onnx"), "--name", "iris")
     assert done.return_value == 0, done.output
     assert "X FP32 [4] → label INT64 [1], probabilities FP32 [3], up to 8 rows a request" in done.stdout
-    assert "not known: how many rows fit" in done.stdout
+    assert "to check: the file does not state how many rows fit" in done.stdout
     assert (
         "tritonstack local deploy\n  tritonstack invoke digits/iris --input model_repos/iris/sample/request.json"
         in done.stdout

@@ -151,4 +151,4 @@ def test_other_commands_name_what_left_and_go_on_where_aws_does_not_say(
     assert "do:      tritonstack leftovers -e dev lists them" in capsys.readouterr().err
     world.account.refused = {"DescribeStacks": NOT_AUTHORIZED}
     assert leftovers.note_left(settings, world.account, local=False) is None
-    assert "not known, whether stacks left environments/dev.yaml" in capsys.readouterr().err
+    assert "stacks that left environments/dev.yaml could not be listed" in capsys.readouterr().err

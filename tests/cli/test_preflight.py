@@ -52,7 +52,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, responses: dict[str, Response], *argum
 def test_nothing_that_fails_is_exit_code_zero(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = _run(monkeypatch, {})
     assert result.return_value == 0
-    assert "4 pass, 0 will fail, 0 could not be known" in result.stdout
+    assert "4 pass, 0 will fail, 0 could not be checked" in result.stdout
     assert "constructed" not in result.stdout, "this is not the local AWS"
 
 

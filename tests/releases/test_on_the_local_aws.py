@@ -252,7 +252,7 @@ def test_where_the_deployed_set_expired_releases_are_shown_and_a_model_is_rolled
     model = _model(_releases(updated), "bert")
     assert [one["digest"] for one in model["releases"]] == [B, A]
     assert model["deployed"] is None
-    assert re.search(rf"not known.*{gone} is gone", model["differs"])
+    assert re.search(rf"could not be compared with what is deployed.*{gone} is gone", model["differs"])
     assert again in model["fix"]
     assert _rollback(updated, "bert", "--yes").exit_code == 0
     assert updated.records() == {"bert": A}

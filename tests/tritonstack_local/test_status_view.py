@@ -88,9 +88,13 @@ NOT_CALLED = {"model_latency_ms": {"count": 0, "p50": None, "p90": None, "p99": 
     ("fleets", "shown", "hidden"),
     [
         ([{}], ["http://127.0.0.1:4566", "http://127.0.0.1:4567", "local-digits", "InService", "g4dn-xlarge"], []),
-        ([{}], ["asked for 24.09, served by 24.10 (2.51.0)", "hit ratio 50%"], ["of the requests", "restarted"]),
+        (
+            [{}],
+            ["release 24.09 requested, served by Triton 24.10 (2.51.0)", "hit ratio 50%"],
+            ["of the requests", "restarted"],
+        ),
         ([{}], ["model latency, ms: p50 8.8  p90 36.5  p99 36.5"], ["count", "not isolated"]),
-        ([UNKNOWN], ["asked for no known release, served by nothing yet", "starting, no traffic"], []),
+        ([UNKNOWN], ["no known release requested, served by nothing yet", "starting, no traffic"], []),
         ([{"share": 0.75}, {"share": 0.25}], ["ready, 75% of the requests", "ready, 25% of the requests"], []),
         ([NOT_CALLED | {"isolation": None}], [], ["latency", "hit ratio", "not isolated"]),
         ([{"restarts": 3, "isolation": OPEN}], ["restarted 3 times", f"not isolated: {OPEN}"], []),

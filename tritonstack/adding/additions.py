@@ -83,7 +83,7 @@ class Addition:
     dependency: Dependency = "none"
     description: str
     models: tuple[TritonModel, ...]
-    unknown: tuple[str, ...] = ()  # what the files do not state, and what was taken instead
+    unknown: tuple[str, ...] = ()  # sentences: what the files do not state, and what was taken instead
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # input → values that it may have; else any
     lengths: FreeLengths | None = None  # those that the model took in a trial; None where none was made
     adapters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as the recipe has them

@@ -73,14 +73,14 @@ def _config(path: Path, name: str, forest: Forest) -> str:
 
 
 def _unknown(forest: Forest) -> list[str]:
-    found = [f"how many rows are to be computed at once: max_batch_size is {ROWS}"]
+    found = [f"the file does not state how many rows are computed at once: max_batch_size is {ROWS}"]
     if _classifies(forest):
         found.append(
-            f"whether clients want probabilities or classes: predict_proba is true; for classes set it to false, and "
-            f"dims of {OUTPUT} to [ 1 ]"
+            f"predict_proba is true, so that clients get probabilities; for classes set it to false, and dims of "
+            f"{OUTPUT} to [ 1 ]"
         )
     if forest.has_scores_by_target:
-        found.append(f"the release: files of XGBoost 3.1 and newer are read from {SCORES_FROM} on")
+        found.append(f"files of XGBoost 3.1 and newer need release {SCORES_FROM} or newer")
     return found
 
 

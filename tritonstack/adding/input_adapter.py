@@ -16,7 +16,10 @@ from tritonstack.models.model_config import ModelConfig, Tensor, read_config
 TEXT = "Seven small boats sail slowly past the harbour.\n"
 PAIR = f"What do seven small boats do?\n{TEXT}"
 """The first text is a line, the second the rest."""
-NORMALISED = "how pixels are normalised: they are 0 to 1; mean and std of adapters.image in recipe.yaml"
+NORMALISED = (
+    "the file does not state how pixels are normalised: they are 0 to 1; set mean and std of adapters.image in "
+    "recipe.yaml"
+)
 
 
 def with_adapter(addition: Addition, options: AddOptions) -> Addition:

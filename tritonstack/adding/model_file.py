@@ -68,7 +68,7 @@ def file_addition(
 
 
 def _batch_size(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor], trial: Trial) -> tuple[int, str]:
-    """max_batch_size, and what of it is not known."""
+    """max_batch_size, and what of it a user should check."""
     why_not = why_no_batch(inputs, outputs)
     if not why_not and trial.batches is False and trial.lengths and trial.lengths.first > 1:
         why_not = f"it takes no request with a first axis of 1, but one of {trial.lengths.first}"
@@ -77,16 +77,22 @@ def _batch_size(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor], t
     if not why_not and trial.batches is None and not same_names(inputs, outputs):
         why_not = "the outputs' first axes are not called like the inputs', and it could not be tried"
     if why_not:
-        return 0, f"a batch axis: {why_not}, so max_batch_size is 0"
-    return DEFAULT_BATCH, f"how many rows fit the GPU's memory at once: max_batch_size is {DEFAULT_BATCH}"
+        return 0, f"no batch axis ({why_not}): max_batch_size is 0"
+    return (
+        DEFAULT_BATCH,
+        f"the file does not state how many rows fit the GPU's memory: max_batch_size is {DEFAULT_BATCH}",
+    )
 
 
 def _of_trial(trial: Trial) -> Iterator[str]:
     """Findings of a trial that the file does not state and that a user may override."""
     if trial.differs:
-        yield f"the values of {', '.join(trial.differs)}: two runs of one request differ, as random operators' do"
+        yield (
+            f"two runs of one request gave other values of {', '.join(trial.differs)}, as random operators do: the "
+            "recorded response leaves them out"
+        )
     if trial.lengths and trial.lengths.others in LONGER:
-        yield f"the least length of free axes: {trial.lengths.others} in the sample, as the model takes no shorter one"
+        yield f"the model takes no free axis shorter than {trial.lengths.others}: the sample has that length"
 
 
 NO_TYPE = "a graph whose inputs and outputs are tensors of a type that Triton has a name for"
@@ -125,8 +131,10 @@ def onnx_addition(path: Path, name: str, options: AddOptions, *, work: Path, rep
         raise InputError([_without_shape(path, name) for name in shapeless])
     unknown = []
     if trial.repaired:
-        wrong = ", ".join(trial.repaired)
-        unknown = [f"the shape of {wrong}: the file declares another one, or none; the copy in the folder has it"]
+        wrong = ", ".join(f"`{each}`" for each in trial.repaired)
+        unknown = [
+            f"the graph states no shape, or a wrong one, of {wrong}: recorded from a trial run in the folder's copy"
+        ]
     files = {"1/model.onnx": work / REPAIRED if trial.repaired else path}
     files |= {f"1/{PurePosixPath(each)}": path.parent / each for each in beside}
     tensors = {"inputs": graph.inputs, "outputs": outputs}

@@ -275,7 +275,9 @@ def _completed(view: RepositoryView, model: ModelView, name: str) -> tuple[str, 
     )
     text = f"{model.text.rstrip()}\n\n" if model.text.strip() else ""
     what = ", ".join([*(["backend"] if not config.backend else []), *(f"{kind}s" for kind in added)])
-    return f"{text}{COMPLETED}\n{fields}", (f"{name}/{CONFIG} left {what} to Triton; written there: check them",)
+    return f"{text}{COMPLETED}\n{fields}", (
+        f"{name}/{CONFIG} left {what} to Triton: written at its end from the files",
+    )
 
 
 def _without_batch(tensor: Tensor) -> Tensor:

@@ -72,12 +72,12 @@ def torchscript_addition(
         shapes = ", ".join(f"{name} {shape_text(traced[name])}" for name in taken)
         free = " ".join(f"--input {input_text(_first_axis_free(traced[name]))}" for name in taken)
         unknown.append(
-            f"which axes may have other lengths: shapes are those of the file's trace, {shapes}"
+            f"the file does not state which axes may have other lengths: shapes are those of the file's trace, {shapes}"
             f"{', the first axis as the batch' if rows else ''}; to free others write letters in: {free}"
         )
     if not outputs:
         outputs = _outputs(trial, rows=rows)
-        unknown.append("the outputs' names, types and shapes: tried with seeded values")
+        unknown.append("the file does not state the outputs: names, types and shapes are recorded from a trial run")
     files, tensors = {"1/model.pt": path}, {"inputs": inputs, "outputs": outputs}
     return file_addition(path, name, "pytorch", trial=trial, files=files, unknown=unknown, **tensors)
 

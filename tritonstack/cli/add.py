@@ -190,7 +190,7 @@ def _written(added: Added) -> Iterator[str]:
     width = max(len(name) for name, _ in rows)
     yield shown(added.folder)
     yield from (f"  {name:<{width}}  {text}" for name, text in rows)
-    yield from (f"  not known: {line}" for line in addition.unknown)
+    yield from (f"  to check: {line}" for line in addition.unknown)
     yield from (f"  {finding}" for finding in added.findings if finding.level == "warning")
 
 

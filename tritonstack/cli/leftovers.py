@@ -111,7 +111,7 @@ def note_left(settings: Environment, session: Session, *, local: bool) -> tuple[
     try:
         deployed = deployed_and_left(ReadOnlyCalls(session), settings, project=project_folder())
     except NotKnownError as error:
-        echo(f"not known, whether stacks left environments/{settings.environment}.yaml: {error.found}", err=True)
+        echo(f"stacks that left environments/{settings.environment}.yaml could not be listed: {error.found}", err=True)
         return None
     for line in lines_of(deployed, command=leftovers_command(settings.environment, local=local)):
         echo(line, err=True)

@@ -107,7 +107,7 @@ def deployed_at_once(settings: Environment, project: Path) -> int:
 def summary(report: PreflightReport) -> str:
     """The counts in a line."""
     warns = f", {report.warns} to look at" if report.warns else ""
-    return f"{report.passes} pass, {report.fails} will fail{warns}, {report.unknown} could not be known"
+    return f"{report.passes} pass, {report.fails} will fail{warns}, {report.unknown} could not be checked"
 
 
 def show(report: PreflightReport, console: Console | None = None) -> None:

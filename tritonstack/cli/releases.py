@@ -266,7 +266,7 @@ def _record(session: Session, environment: str, model: str) -> Record:
                 raise
             again = uploads_again(environment=environment, endpoint=deployed.endpoint)
             raise WorkFailedError(
-                f"{model} has no release record, and whether it is deployed is not known: {deployed.gone}\n"
+                f"{model} has no release record, and what is deployed could not be read: {deployed.gone}\n"
                 f"  do:      {again}, then the same command again"
             ) from None
     return read_record(session, environment=environment, endpoint=endpoint, model=reference.model)

@@ -144,7 +144,7 @@ def difference(environment: str, record: Record, *, deployed: DeployedSet | None
     """How a record differs from what is deployed, in one sentence, and what to do about it; None where it does not."""
     if deployed is not None and deployed.gone is not None:
         fix = f"to upload it again: {uploads_again(environment=environment, endpoint=record.endpoint)}"
-        return f"not known whether it is what is deployed: {deployed.gone}", fix
+        return f"could not be compared with what is deployed: {deployed.gone}", fix
     name = f"{record.endpoint}/{record.model}"
     wanted = deployed.models.get(record.model) if deployed else None
     if wanted == record.digest:

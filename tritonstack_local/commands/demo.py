@@ -77,7 +77,7 @@ class Row:
 @click.option("--endpoint", "only", help="Invoke this endpoint alone.  [default: every multi-model endpoint]")
 @json_option()
 def command(*, environment: str, only: str | None, as_json: bool) -> None:
-    """Call every model of ENVIRONMENT's multi-model endpoints twice at the local AWS, and one that was evicted again.
+    """Send two requests to every model of ENVIRONMENT's multi-model endpoints at the local AWS; an evicted one a third.
 
     Prints one table: how long a model takes that must be loaded first, how long a loaded one, and what evicted which.
     """
@@ -141,7 +141,7 @@ def call_models(aws: LocalAws, requests: Sequence[Request], steps: Steps) -> lis
             rows[target].evicted_by = by
 
     for request in requests:
-        with steps.step(f"call {request.endpoint}/{request.model} twice"):
+        with steps.step(f"send {request.endpoint}/{request.model} two requests"):
             first, second = call(aws, request), call(aws, request)
         rows[request.target_model] = Row(
             request=request,
@@ -153,7 +153,7 @@ def call_models(aws: LocalAws, requests: Sequence[Request], steps: Steps) -> lis
     evicted = next((row for row in rows.values() if row.evicted_by), None)
     if evicted is not None:
         request = evicted.request
-        with steps.step(f"call {request.endpoint}/{request.model} again, which {evicted.evicted_by} evicted"):
+        with steps.step(f"send {request.endpoint}/{request.model} one more, which {evicted.evicted_by} evicted"):
             third = call(aws, request)
         evicted.again_ms = third.answer.milliseconds if third.cold else None
         note_evicted(third, by=request.model)
@@ -204,8 +204,8 @@ def held_by(endpoint: EndpointSettings, fleet: Mapping[str, Any]) -> str:
         most = f"at most {limit} loaded at once (local: max_loaded_models, which stands in for the GPU's memory)"
     models = "model" if len(endpoint.models) == 1 else "models"
     return (
-        f"Endpoint {endpoint.name}: Triton {endpoint.release} asked for, "
-        f"{release_and_version(fleet['server_version'] or 'unknown')} answers. "
+        f"Endpoint {endpoint.name}: release {endpoint.release} requested, "
+        f"served by Triton {release_and_version(fleet['server_version'] or 'unknown')}. "
         f"{len(endpoint.models)} {models}, {most}; {fleet['loads']} loads and {fleet['unloads']} unloads so far."
     )
 
@@ -218,7 +218,7 @@ def table_of(rows: list[Row]) -> Table:
     )  # fmt: skip
     several = len({row.request.endpoint for row in rows}) > 1
     longest = max(len(row.request.target_model) for row in rows)
-    table.add_column("model, its TargetModel,\nthe answer", no_wrap=True)
+    table.add_column("model, its TargetModel,\nthe response", no_wrap=True)
     for name in ("cold\nms", "warm\nms"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column(" evicted\n by", overflow="fold")
@@ -254,7 +254,7 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
             f"  {aws_cli} sagemaker-runtime invoke-endpoint --endpoint-name {request.endpoint} \\",
             f"    --target-model {request.target_model} \\",
             f"    --content-type application/json --body {quote(f'fileb://{request.file}')} \\",
-            "    answer.json && cat answer.json",
+            "    response.json && cat response.json",
             "or by the model's name:",
             f"  {program} invoke {name} --input {quote(request.file)}{other}",
         ]

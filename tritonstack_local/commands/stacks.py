@@ -113,7 +113,11 @@ def left_on(aws: LocalAws) -> tuple[LeftOnLocalAws, ...]:
     try:
         stacks = deployed_stacks(calls, region=REGION)
     except NotKnownError as error:
-        return (LeftOnLocalAws(environment="", left=(), lines=(f"not known, whether stacks left: {error.found}",)),)
+        return (
+            LeftOnLocalAws(
+                environment="", left=(), lines=(f"stacks that left their files could not be listed: {error.found}",)
+            ),
+        )
     found = (_left_of(calls, each) for each in _environments(stacks))
     return tuple(each for each in found if each.lines)
 
@@ -135,7 +139,7 @@ def _left_of(calls: ReadOnlyCalls, environment: str) -> LeftOnLocalAws:
             deployed = deployed_without_file(calls, environment, region=REGION, why=why, project=project)
             do = f"tritonstack local destroy -e {environment}"
     except (NotKnownError, InputError) as error:
-        text = f"not known, whether stacks left {name}: {error}"
+        text = f"stacks that left {name} could not be listed: {error}"
         return LeftOnLocalAws(environment=environment, left=(), lines=(text,))
     lines = [each.sentence for each in deployed.left]
     return LeftOnLocalAws(

@@ -122,13 +122,14 @@ def _endpoint(endpoint: dict[str, Any], width: int, error_rows: int | None) -> P
 
 def _fleet(fleet: dict[str, Any]) -> list[Text]:
     version, share, isolation = fleet["server_version"], fleet["share"], fleet["isolation"]
+    release = fleet["release_asked_for"]
     part = "" if share == 1 else f", {share:.0%} of the requests" if share else ", no traffic"
     isolated = isolation in (None, "namespace")
     return [
         Text.assemble((f"{fleet['variant']} ({fleet['mode']})", "bold"), f"  {fleet['state']}{part}"),
         Text(
-            f"asked for {fleet['release_asked_for'] or 'no known release'}, "
-            f"served by {release_and_version(version) if version else 'nothing yet'}"
+            f"{f'release {release}' if release else 'no known release'} requested, "
+            f"served by {f'Triton {release_and_version(version)}' if version else 'nothing yet'}"
         ),
         Text(_traffic(fleet)),
         *_latency(fleet["model_latency_ms"] or {}),
