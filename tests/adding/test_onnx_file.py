@@ -146,7 +146,7 @@ def test_the_batch_is_tried_row_by_row(tmp_path: Path) -> None:
         write_graph(file, {**graph, "nodes": [node("Softmax", ["x"], ["y"], axis=axis)]})
         addition = added(file)
         assert read_config(addition.addressed.config).max_batch_size == size
-    assert "two rows together are answered otherwise" in addition.unknown[0]
+    assert "two rows in one request get other responses" in addition.unknown[0]
 
 
 def test_a_fixed_number_of_rows_that_follows_the_request_is_repaired() -> None:

@@ -73,7 +73,7 @@ def _batch_size(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor], t
     if not why_not and trial.batches is False and trial.lengths and trial.lengths.first > 1:
         why_not = f"it takes no request with a first axis of 1, but one of {trial.lengths.first}"
     if not why_not and trial.batches is False:
-        why_not = "two rows together are answered otherwise than each by itself"
+        why_not = "two rows in one request get other responses than each alone"
     if not why_not and trial.batches is None and not same_names(inputs, outputs):
         why_not = "the outputs' first axes are not called like the inputs', and it could not be tried"
     if why_not:

@@ -150,7 +150,7 @@ def _labels(model: ModelView) -> Iterator[Finding]:
     for output in labelled:
         file, name = output.text("label_filename"), output.text("name")
         if names[name] > 1:
-            found = f"label_filename of output {name}, which stands {names[name]} times"
+            found = f"label_filename of output {name}, which is there {names[name]} times"
             yield at_field(model, "label_filename", "label-file", found, "one output of each name", output)
         if ".." in PurePosixPath(file).parts or file.startswith("/"):
             allowed = "a file of the model's directory"

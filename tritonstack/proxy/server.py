@@ -174,7 +174,7 @@ class Proxy:
         if route.version and str(int(route.version)) != version:
             return error_answer(
                 404,
-                f"version {route.version} of {route.model} was asked for: InvokeEndpoint cannot choose one, and the "
+                f"version {route.version} of {route.model} was requested: InvokeEndpoint cannot choose one, and the "
                 f"model's version policy chooses {version or 'one that it does not name'}",
             )
         return answer

@@ -83,7 +83,7 @@ def _run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: 
             steps.note(f"what was measured so far: {results}")
             raise
         failed = sum(result.failed for result in document.results)
-        step.end_with(f"{failed} of {len(document.results)} came to nothing" if failed else str(results))
+        step.end_with(f"{failed} of {len(document.results)} failed" if failed else str(results))
     if as_json:
         print_json(document.model_dump(mode="json"))
     else:

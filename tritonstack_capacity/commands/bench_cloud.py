@@ -52,7 +52,7 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
         with terminated_as_interrupted():
             fetched = tests.run(endpoints, target)
     except (BotoCoreError, ClientError) as error:
-        raise WorkFailedError(f"the load test came to nothing: {error}") from error
+        raise WorkFailedError(f"the load test failed: {error}") from error
     documents = [read_results(each.folder / JSON) for each in fetched]
     if as_json:
         print_json([one.model_dump(mode="json") for one in documents])
