@@ -151,7 +151,9 @@ SHOWN_COMMAND = 100
 
 
 def running_processes(environments: Path) -> list[RunningProcess]:
-    """The local AWS's processes, then what else runs in the folder of environments; never this process or its parents.
+    """The local AWS's processes, then what else runs in the folder of environments: what ends with none of the others.
+
+    Never this process or its parents.
 
     Raises InputError: the record of the local AWS is damaged.
     """
@@ -172,8 +174,16 @@ def running_processes(environments: Path) -> list[RunningProcess]:
             if Path(program).is_relative_to(environments):
                 shown = " ".join(command)[:SHOWN_COMMAND]
                 found.append(RunningProcess(pid=process.pid, command=shown, end=_ending(process, command)))
-    this = psutil.Process()
-    return [each for each in found if each.pid not in {this.pid, *(parent.pid for parent in this.parents())}]
+    this, pids = psutil.Process(), {each.pid for each in found}
+    own = {this.pid, *(parent.pid for parent in this.parents())}
+    return [each for each in found if each.pid not in own and not pids - own & _ancestors(each.pid)]
+
+
+def _ancestors(pid: int) -> set[int]:
+    try:
+        return {parent.pid for parent in psutil.Process(pid).parents()}
+    except psutil.NoSuchProcess:
+        return set()
 
 
 def _ending(process: psutil.Process, command: Sequence[str]) -> str:

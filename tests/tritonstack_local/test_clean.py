@@ -12,10 +12,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.tritonstack_local.fake_parts import FakeParts
+from tests.tritonstack_local.fake_parts import FakeParts, wait_for
 from tritonstack import local_files, paths
 from tritonstack.cli.root import root
 from tritonstack.errors import InputError
@@ -144,11 +145,16 @@ def test_while_a_program_of_the_environments_runs_nothing_is_removed(project: Pa
     program = project / ".envs" / "exporters" / "bin" / "python"
     program.parent.mkdir()
     program.symlink_to(sys.executable)
-    with subprocess.Popen([".envs/exporters/bin/python", "-c", "import time; time.sleep(600)"]) as process:
+    child = "[sys.argv[1], '-c', 'import time; time.sleep(600)']"  # which ends with it
+    code = f"import subprocess, sys; subprocess.run({child})"
+    with subprocess.Popen([".envs/exporters/bin/python", "-c", code, ".envs/exporters/bin/python"]) as process:
+        started = psutil.Process(process.pid)
         try:
+            wait_for(lambda: bool(started.children()))
             result = clean("--yes")
         finally:
-            process.kill()
+            for each in (*started.children(), started):
+                each.kill()
     assert isinstance(result.exception, InputError)
     (problem,) = result.exception.problems
     assert problem.field == f"process {process.pid}"
