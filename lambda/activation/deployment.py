@@ -23,8 +23,8 @@ def activate(event: Mapping[str, Any], aws: Aws) -> dict[str, str]:
 
     Raises:
         NotDoneError: an archive or the release set is missing.
-        SupersededError: CloudFormation does not wait for the event, at first or any more; what it had just written is
-            taken back.
+        SupersededError: CloudFormation does not wait for the event, at first or any more; the record that it had just
+            written is restored.
     """
     archives = event["ResourceType"] == ARCHIVES_TYPE
     if event["RequestType"] == "Delete":
@@ -87,7 +87,7 @@ def deploy(aws: Aws, operation: Operation, properties: Properties, replaced: Pro
     for model, digest in sorted(moving.items()):
         name = properties.record_path + model
         if model in values and moved_already(notes_of(aws.ssm, name), to=properties.token, over=over):
-            continue  # the event was delivered before; whoever moved the record since meant to
+            continue  # the event was delivered before; a move of the record since then was intended
         note: Note = {"writer": "deployment", "digest": digest, "set": properties.token, "over": over}
         # Written where the value is the same, too: the note shows that the move was made, and a rollback leaves it.
         description = new.note(model, note, before=values.get(model), platform=properties.platform)
@@ -101,7 +101,7 @@ def deploy(aws: Aws, operation: Operation, properties: Properties, replaced: Pro
 def keep_removed(ssm: SSMClient, properties: Properties, gone: Iterable[str], *, over: str | None) -> list[str]:
     """Keep the values of records that are about to be deleted: a rollback writes them, even where the set is gone.
 
-    Values that earlier deployments kept are deleted: nothing rolls back to them. Returns whose values were kept.
+    Values that earlier deployments kept are deleted: nothing rolls back to them. Returns the models of kept values.
     """
     path, mark = properties.removed_path, removal(properties.token, over)
     values = values_of(ssm, properties.record_path, gone)
@@ -113,15 +113,15 @@ def keep_removed(ssm: SSMClient, properties: Properties, gone: Iterable[str], *,
 
 
 def removal(token: str, over: str | None) -> str:
-    """What follows a kept value: the sets of the deployment that removed its record."""
+    """Suffix of a kept value: the sets of the deployment that removed its record."""
     return f" {token}:{over}"
 
 
 def restore(aws: Aws, operation: Operation, *, previous: Properties, failed: Properties) -> dict[str, str]:
-    """Restore the value that every record had which the failed deployment moved, made or deleted.
+    """Restore the earlier value of every record that the failed deployment moved, made or deleted.
 
-    Archives are not required to exist: nothing better than the values before is left. Nor are release sets: the
-    records' notes and the values that were kept have it all.
+    Archives are not required to exist: the earlier values are the best that is left. Nor are release sets: the
+    records' notes and the kept values are enough.
     """
     path = previous.record_path
     back_to, undone = old_release_set(aws, previous), old_release_set(aws, failed)
@@ -158,7 +158,7 @@ def restore(aws: Aws, operation: Operation, *, previous: Properties, failed: Pro
 
 
 def value_before(notes: Iterable[Note], *, previous: str, failed: str) -> tuple[bool, str | None]:
-    """A record's value before the deployment of ``failed``, which a rollback takes back to the set ``previous``.
+    """A record's value before the deployment of ``failed``, which is rolled back to the set ``previous``.
 
     ``notes`` are newest first, ``previous`` and ``failed`` are tokens of sets. Usually the newest note has it. Where a
     failed update was kept (``--no-rollback``) and others followed, or two runs of one event wrote the record, the notes

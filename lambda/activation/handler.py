@@ -12,11 +12,11 @@ go on the records.
 * A record never names a missing archive: every archive of the new set must exist before any record is written.
 * A record moves only if its model's digest changed between the old and the new properties, so that a deployment of
   something else leaves a record alone that ``tritonstack rollback`` moved since.
-* CloudFormation undoes an update by an Update with the sets exchanged. Then a record gets the value back that it had
-  before, by its note, and not the old set's; neither release set nor archives need to exist for that.
+* CloudFormation rolls an update back by an Update with the sets exchanged. Then a record gets its earlier value, from
+  its note, and not the old set's; neither release set nor archives need to exist for that.
 * An event is judged by the set in force: what CloudFormation does with the resource by the stack's events, read before
   and after every write (``shared/operation.py``). An event that it does not wait for, or not any more, writes nothing;
-  a record written in that moment is taken back. A move that stands in a record's history is not made twice.
+  a record written in that moment is restored. A move that is in a record's history is not made twice.
 * Every step may be repeated: CloudFormation and Lambda both deliver an event more than once.
 See ``docs/decisions/0029-an-event-is-judged-by-the-set-in-force.md``.
 """

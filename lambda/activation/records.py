@@ -66,7 +66,7 @@ def note_of(version: Mapping[str, Any]) -> Note:
 def moved_already(notes: Iterable[Note], *, to: str, over: str | None) -> bool:
     """Whether a deployment of the set ``to`` over the set ``over`` made its move, and nothing undid it.
 
-    ``notes`` are newest first; moves by ``tritonstack rollback`` or by hand since then are someone's decision.
+    ``notes`` are newest first; moves by ``tritonstack rollback`` or by hand since then are kept.
     """
     for note in notes:
         if note.get("writer") == "deployment":
@@ -99,7 +99,7 @@ def take_back(ssm: SSMClient, name: str, *, description: str, once: bool) -> Non
     """Restore the version before the move that ``description`` notes, if the newest version is of that move.
 
     Two runs of one event may have written the record; where the other one's move is in force (``once``), only this
-    run's version is taken back. Where no version is before theirs, the parameter is deleted.
+    run's version is undone. Where there is no version before theirs, the parameter is deleted.
     """
 
     def move_of(note: Note) -> Note:
@@ -127,7 +127,7 @@ def take_back(ssm: SSMClient, name: str, *, description: str, once: bool) -> Non
 def remove(ssm: SSMClient, operation: Operation, *, path: str, models: Iterable[str], platform: str) -> None:
     """Delete records while CloudFormation waits for the event, as ``move``: they are written again where it does not.
 
-    Not where another run of the event has deleted them, and the set without them is in force.
+    They are not where another run of the event has deleted them and the set without them is in force.
 
     ``platform``: for the notes of those.
     """
@@ -198,6 +198,6 @@ def tag_records(
 
 
 def attributes(*, written: Sequence[str], deleted: Sequence[str]) -> dict[str, str]:
-    """The resource's attributes: whose records were written, and whose were deleted."""
+    """The resource's attributes: the models whose records were written or deleted."""
     print(json.dumps({"written": written, "deleted": deleted}))
     return {"Written": name_list(written), "Deleted": name_list(deleted)}

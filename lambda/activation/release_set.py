@@ -55,7 +55,7 @@ class Properties:
 
 @dataclass(frozen=True)
 class ReleaseSet:
-    """Model → digest (16 hexadecimal digits), model → commit where it is known, and whether S3 still has the set."""
+    """Model → digest (16 hexadecimal digits), model → commit if there is one, and whether S3 still has the set."""
 
     models: Mapping[str, str]
     commits: Mapping[str, str] = field(default_factory=dict)

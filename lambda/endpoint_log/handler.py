@@ -1,4 +1,4 @@
-"""Custom resource that sets up the log group of an endpoint's containers, whoever made it.
+"""Custom resource that sets up the log group of an endpoint's containers, new or existing.
 
 Create and Update make the group that the property ``LogGroupName`` names, or adopt the existing one, and set
 ``RetentionInDays``, ``KmsKeyId`` and ``Tags`` (JSON), for which it has ``LogGroupArn``. Delete deletes a group only if
@@ -6,11 +6,11 @@ all of this holds, else keeps it:
 
 * this stack made it, not SageMaker, a person or an earlier stack: a tag on the group has the stack's ARN;
 * ``Retain`` is not ``true``;
-* nothing is rolled back: its lines say why a deployment failed;
+* nothing is rolled back: its lines show why a deployment failed;
 * the endpoint, whose name ends the group's, does not exist any more.
 
-A kept group whose endpoint goes on, or that was adopted, gets back the retention and the key that it had before, so
-that no line expires by a setting that is no longer in force. Tags on the group carry what was before.
+A kept group that was adopted, or whose endpoint stays, gets back its earlier retention and key, so that no line expires
+by a setting that is no longer in force. Tags on the group hold the earlier settings.
 
 Each step may be repeated: CloudFormation and Lambda both deliver an event more than once. Log events that an adopted
 group already holds keep their encryption; the retention applies to all of them.
@@ -77,7 +77,7 @@ def _set_up(event: Mapping[str, Any], aws: Aws, operation: Operation) -> str:
 
 
 def _adopt(event: Mapping[str, Any], logs: CloudWatchLogsClient, *, tags: Mapping[str, str]) -> None:
-    """Tag an existing group; of one that comes under the stack, note retention and key before they are set."""
+    """Tag an existing group; for one new to the stack, note retention and key before they are set."""
     properties = event["ResourceProperties"]
     if "LogGroupArn" not in properties:
         return  # an older version of the construct, whose role may not tag
@@ -125,7 +125,7 @@ def _delete(event: Mapping[str, Any], aws: Aws, operation: Operation) -> str:
             return "deleted"
         if lives or (stacks and not made and (failed or not retain)):
             return _give_back(properties, logs, tags=tags)
-        if not failed:  # the stack is gone, and from now on the group is nobody's
+        if not failed:  # the stack is gone, and from now on the group has no owner
             _release(properties, logs, tags=tags)
         return "kept"
     return "deleted"
@@ -147,7 +147,7 @@ def _give_back(properties: Mapping[str, str], logs: CloudWatchLogsClient, *, tag
 
 
 def _release(properties: Mapping[str, str], logs: CloudWatchLogsClient, *, tags: Mapping[str, str]) -> None:
-    """Take off whose the group is. What was before stays noted: a later stack must not take ours for it."""
+    """Remove the owner's tag. The tags of earlier settings stay: a later stack must not take this one's for them."""
     if any(key in tags for key in OWNERS) and RETENTION_BEFORE not in tags:
         logs.tag_resource(resourceArn=properties["LogGroupArn"], tags={RETENTION_BEFORE: NEVER})
     _untag(properties, logs, tags=tags, keys=OWNERS)

@@ -7,7 +7,7 @@ Two callers:
   and those that release records name, which are not in the bucket for the set's platform are *missing*. Where none is,
   the handle is signalled. Else one *order* for all of them starts one build, the response to CloudFormation is sent at
   once, and the wait condition waits. Where the build cannot be started, the custom resource fails.
-* EventBridge, when a build of the project has ended. The *wait* that the build names says which handle to signal. A
+* EventBridge, when a build of the project has ended. The *wait* that the build names has the handle to signal. A
   build that did not succeed may have been ended from outside (stopped, timed out, lost), and then could not end the
   engine jobs that it had started: they are stopped.
 
@@ -27,7 +27,7 @@ from ..shared.custom_resource import identity, respond
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Entry point of both callers. An event that fails is Lambda's to repeat; CloudFormation always gets a response."""
+    """Entry point of both callers. Lambda repeats an event that fails; CloudFormation always gets a response."""
     if "RequestType" in event:
         respond(event, context, lambda: _request(event), physical_id=identity(event, "Of"))
         return

@@ -21,7 +21,7 @@ def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, An
     """Carry out one event; see ``handler.py``. Returns the resource's attributes.
 
     ``in_force``: the scaling of the template that CloudFormation moves to, or back to. Raises SupersededError where
-    CloudFormation does not wait for the event, or not any more; then what is in force by now is put right.
+    CloudFormation does not wait for the event, or not any more; then the scaling in force by now is restored.
     """
     operation = Operation(event, aws.cloudformation)
     with operation.guarding(aws.scaling), operation.guarding(aws.sagemaker):
@@ -67,7 +67,7 @@ def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, Any]:
     counts = []
     for each in wanted.variants:
         if each.variant not in live:
-            # The requests of what goes: one takes those of all, and of two each may get them all by its weight.
+            # The requests to removed variants: one new variant gets all, and of two each may get all by its weight.
             counts.append(max(each.initial, min(sum(one.count for one in goes), each.maximum)))
             continue
         came_back = bool(were) and each.variant not in were
@@ -85,7 +85,7 @@ def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, Any]:
 
 
 def _refuse(wanted: Wanted, old: Wanted | None, live: Iterable[str]) -> None:
-    """Raise NotDoneError where other variants are to take the place of the live ones and could not move back."""
+    """Raise NotDoneError where other variants are to replace the live ones and could not be rolled back."""
     change = f"from {' and '.join(live)} to {' and '.join(wanted.names)}"
     if old is None:
         raise NotDoneError(
@@ -101,7 +101,7 @@ def _refuse(wanted: Wanted, old: Wanted | None, live: Iterable[str]) -> None:
 
 
 def after(aws: Aws, wanted: Wanted) -> None:
-    """Register what is wanted; another variant that is live, which a rollback is yet to replace: deregister it."""
+    """Register the wanted variants; deregister another live variant, which a rollback is still to replace."""
     live = live_variants(aws, wanted.endpoint)
     for each in wanted.variants:
         if each.variant in live:

@@ -3,13 +3,13 @@
 The variant's name carries the instance type, so a change of type is a new variant. SageMaker refuses an update that
 removes a variant which is registered with Application Auto Scaling; deregistering removes policies and scheduled
 actions too; and CloudFormation sends a resource an event in a rollback only if the update had changed it. So these read
-which variant is live, whatever event they got. The native ScalableTarget and ScalingPolicy resources are between them:
+which variant is live, at every event. The native ScalableTarget and ScalingPolicy resources are between them:
 
 * ``Custom::ScalingBefore``, before the endpoint's config: deregisters a live variant that the update removes, waits
   for an endpoint that is being changed, and returns the initial instance count.
 * ``Custom::ScalingSettled``, before the endpoint too: its physical id carries the variant, so that a Delete of the id
-  that is no longer in force comes last of all, when the endpoint stays as it is. A variant that came back then also
-  gets the instance count that it had: its config begins with another.
+  that is no longer in force comes last of all, when the endpoint no longer changes. A restored variant then also
+  gets its earlier instance count: its config begins with another.
 * ``Custom::ScalingAfter``, after the policies: registers what is wanted.
 
 A is the old variant, B the new one; where an endpoint has two variants each is a set, and a variant that is in both
@@ -39,20 +39,19 @@ scaling is new, and A to B        refused (4)           untouched       untouche
 stack deleted                     nothing               deletes A       nothing           of A itself: nothing
 ================================  ====================  ==============  ================  ======================
 
-A rollback is an update to the template before, in the order of the dependencies. The reverse order would work as well,
-for whichever of Before and After sees B live while A is wanted deregisters it; unless it was a native resource that
-failed.
+A rollback is an update to the earlier template, in the order of the dependencies. The reverse order would work as well:
+Before or After deregisters B where it is live while A is wanted; unless a native resource failed.
 
-1. What is gone already is no failure to CloudFormation, nor here.
-2. What is wanted at that time stands in the function's own variable (``SCALING``): CloudFormation has restored the one
-   of the template that is in force before it sends any event.
+1. Deleting a resource that is already gone is no failure, to CloudFormation or here.
+2. The function's own variable ``SCALING`` holds the scaling wanted at that time: CloudFormation restores the one of
+   the template in force before it sends any event.
 3. A policy that was put again has a new ARN, and CloudFormation keeps the old one in its records. It never updates by
-   it: a policy's name carries the hash of its targets, so that a change of them is a new policy; and what it does not
-   find when it deletes counts as deleted.
+   it: a policy's name carries the hash of its targets, so that a change of them is a new policy; and a policy that is
+   not found at its deletion counts as deleted.
 4. A failure after the endpoint could not be undone: nothing would deregister B before the endpoint moves back to A.
 
-An event that CloudFormation does not wait for, or not any more, changes nothing; where a slow run is overtaken by the
-undo of its update, it puts what is in force by then (``shared/operation.py``). Every step may be repeated.
+An event that CloudFormation does not wait for, or not any more, changes nothing; where the rollback of its update
+overtakes a slow run, the run sets the scaling in force by then (``shared/operation.py``). Every step may be repeated.
 """
 
 from __future__ import annotations

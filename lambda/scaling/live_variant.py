@@ -31,7 +31,7 @@ class Live:
 
 
 def settled_variants(aws: Aws, endpoint: str) -> dict[str, Live]:
-    """The live variants once the endpoint changes no more, or after ten minutes: then CloudFormation's update fails."""
+    """Live variants once the endpoint no longer changes, or after ten minutes: then CloudFormation's update fails."""
     until = time.monotonic() + WAIT_SECONDS
     while _describe(aws, endpoint).get("EndpointStatus") in CHANGING and time.monotonic() < until:
         time.sleep(LOOK_SECONDS)
@@ -39,7 +39,7 @@ def settled_variants(aws: Aws, endpoint: str) -> dict[str, Live]:
 
 
 def live_variants(aws: Aws, endpoint: str) -> dict[str, Live]:
-    """Name → variant that takes requests; none where there is no endpoint, or none that ever served."""
+    """Name → variant that gets requests; none where there is no endpoint, or one that never served."""
     found = _describe(aws, endpoint)
     if found.get("EndpointStatus", "Failed") in NOT_SERVING or not found.get("ProductionVariants"):
         return {}
@@ -70,7 +70,7 @@ def remember(aws: Aws, goes: Sequence[Live], *, back_to: Collection[str]) -> Non
 
 
 def forget(aws: Aws, live: Mapping[str, Live]) -> None:
-    """Drop the recorded counts of variants that were not replaced: they would count at the next move, long after."""
+    """Drop the recorded counts of variants that were not replaced: a much later replacement would use them."""
     first = next(iter(live.values()))
     found = _remembered(aws, first)
     if any(found.values()) and all(name in live and count <= live[name].count for name, count in found.items()):

@@ -44,7 +44,7 @@ class Wanted:
         """Read it from the JSON text of a construct of any version: 0.1.0 wrote the type alone as ``routing``.
 
         A rollback from a later version passes that version's text to this one: fields that it added are left out.
-        The members of the first variant stand in the document itself, those of others in ``beside``.
+        The members of the first variant are in the document itself, those of others in ``beside``.
         """
         document = json.loads(text)
         routing = document["routing"]
@@ -91,7 +91,7 @@ def converge(aws: Aws, wanted: WantedVariant) -> None:
 def holds(wanted: Any, found: Any) -> bool:
     """Whether ``found`` has every member of ``wanted``, at any depth.
 
-    A Describe operation also returns members that nobody set (``DisableScaleIn: false``), and lists in its own order.
+    A Describe operation also returns members that were not set (``DisableScaleIn: false``), and lists in its own order.
     """
     if isinstance(wanted, Mapping):
         return isinstance(found, Mapping) and all(holds(value, found.get(name)) for name, value in wanted.items())

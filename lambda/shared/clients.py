@@ -58,7 +58,7 @@ KEY_DENIED = "not allowed to be used"
 def connect(service: str) -> Any:
     """A client with the function's role.
 
-    InvokeEndpoint is repeated only where the right to it is missing, other requests also where they are throttled.
+    InvokeEndpoint is repeated only where its permission is missing, other requests also where they are throttled.
     """
     import boto3  # noqa: PLC0415 - without it the function still responds to CloudFormation
 
@@ -71,7 +71,7 @@ def connect(service: str) -> Any:
 
 
 class Denials:
-    """Refusals of a client's requests for a right that is missing: repeated for a minute, over all of its requests."""
+    """Refusals of a client's requests for a missing permission: retried for a minute, over all of its requests."""
 
     def __init__(self) -> None:
         """No request was refused yet."""
@@ -81,7 +81,7 @@ class Denials:
         """Seconds before such a refusal is retried; None for another one, and when the minute is over."""
         error: Mapping[str, str] = {} if response is None else response[1].get("Error", {})
         code, message = error.get("Code", ""), error.get("Message", "")
-        # S3's for an object that does not exist, without the right to list: it ends with no policy.
+        # S3's for an object that does not exist, without s3:ListBucket: no policy will change it.
         missing = event_name.endswith(".GetObject") and "s3:ListBucket" in message
         denied = code in DENIED or (code == "InvalidParameterException" and KEY_DENIED in message)
         if missing or not denied or self._left <= 0:

@@ -1,4 +1,4 @@
-"""A custom resource: its event and properties, and one response to each event, whatever happens to the function.
+"""A custom resource: its event and properties, and one response to each event, even if the function fails.
 
 A handler imports its other modules when it runs, so that even a module that cannot be imported ends in a response:
 CloudFormation would wait until its time-out otherwise.
@@ -111,7 +111,7 @@ def read_properties(fields: Iterable[str], given: Mapping[str, Any]) -> dict[str
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise OutOfTimeError in the block after so many seconds, even out of a call that waits.
+    """Raise OutOfTimeError in the block after ``seconds``, even out of a call that waits.
 
     In the main thread, where Lambda calls a function. An alarm that was set before is set again afterwards.
     """
@@ -129,7 +129,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def put_document(url: str, document: bytes) -> bool:
-    """Put a document to a presigned URL, which must stand in no log. False where the URL has expired.
+    """Put a document to a presigned URL, which must be in no log. False where the URL has expired.
 
     Raises OSError: every attempt failed.
     """

@@ -1,9 +1,9 @@
 """The operation of CloudFormation that an event of a custom resource belongs to, by the stack's events.
 
 Lambda delivers an event again for up to six hours, and a run may be slow while its update is cancelled: then
-CloudFormation has moved on, and may have undone what the event asks for. A stack's status at that time says nothing
-about the event. Its events do: the newest one of the resource is what CloudFormation does with it now, with which
-properties, and the stack's own event before that one says whether an update is undone.
+CloudFormation has moved on, and may have undone the event's change. The stack's status at that time does not show it.
+The stack's events do: the newest one of the resource is what CloudFormation does with it now, with which properties,
+and the stack's own event before that one shows whether an update is rolled back.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Operation:
             client.meta.events.unregister(name, before)
 
     def in_force(self) -> Mapping[str, Any]:
-        """The properties that the resource has, or is about to have; empty where there is none, or that is not known.
+        """The properties that the resource has, or is about to have; empty where there is none, or they are unknown.
 
         Those of the last creation or update that CloudFormation began. A deletion at the end of an update is one of a
         resource that was replaced.
@@ -103,7 +103,7 @@ class Operation:
         return {}
 
     def prevails(self) -> bool:
-        """Whether what the event asks for is in force although it is over: another run of it carried it out."""
+        """Whether the event's change is in force although its operation has ended: another run of it made it."""
         found = self.in_force()
         return bool(found) and _agrees(self._event["ResourceProperties"], found)
 

@@ -121,7 +121,7 @@ def is_transient(error: ClientError | BotoCoreError, *, code: str, status: int) 
 
 def has_unloaded(work: Work, aws: Aws, properties: Properties) -> bool:
     """Whether CloudWatch has an unload of the variant in a whole minute since the work began."""
-    start = 60 * (int(work.began) // 60 + 1)  # the minute that it began in holds what was before, too
+    start = 60 * (int(work.began) // 60 + 1)  # the minute in which it began includes earlier unloads
     if properties.stops_at_unload != "true" or time.time() <= start:
         return False
     found = aws.cloudwatch.get_metric_statistics(
