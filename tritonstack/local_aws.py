@@ -75,8 +75,10 @@ class RunningProcess(Protocol):
 
 
 class LackingModuleError(WorkFailedError):
-    """A Python model needs what this machine lacks: a module that is not in what stands in for its environment, or a
-    GPU. The message names it, and says nothing of the model's own faults."""
+    """A Python model needs a module that its environment's stand-in lacks, or a GPU; the message names it.
+
+    The model itself may be faultless.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ def repository_path(name: str) -> Path:
 
 
 def is_project(folder: Path) -> bool:
-    """Whether a folder holds ``environments/`` with a YAML file, or beside ``model_repos/``; or is this repository.
+    """Whether a folder has ``environments/`` with a YAML file or next to ``model_repos/``, or is this repository.
 
     The copy of the repository that a build in CodeBuild starts from has ``model_repos/`` alone.
     """

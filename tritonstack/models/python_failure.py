@@ -82,7 +82,7 @@ class ProgramFailure:
         return next((_WHERE[call.function] for call in self.calls if call.is_own and call.function in _WHERE), "")
 
     def text(self, *, shown: Shown, quoted: bool) -> str:
-        """Its traceback: the model's own calls, and the innermost one whoever's it is.
+        """Its traceback: the model's own calls, and always the innermost one, even in a library.
 
         ``quoted``: whether each call of the model is followed by its line of the file that ``shown`` names, which then
         has to be the file that ran.
