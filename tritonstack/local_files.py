@@ -26,7 +26,7 @@ STATE = (
     "running.json", "deployed.json", "lock", "deployment.lock", "logs", "emulator", "runtime", "cdk-home", "cdk.out",
     "empty", "bench", "dashboard-*.html",
 )  # fmt: skip
-BUILDS = ("archives", "dev-archives", "exports", "sources", "client-files")
+BUILDS = ("archives", "dev-archives", "exports", "sources", "client-files", "convert")
 """Names below :attr:`LocalPaths.root`. Nothing else there is touched: TRITONSTACK_HOME may be anybody's folder."""
 CACHES = (".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".coverage", ".coverage.*", "htmlcov")
 BYTECODE = "__pycache__"
