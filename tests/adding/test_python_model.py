@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -13,10 +16,14 @@ from tests.models.folders import CONFIG, places_in, write
 from tritonstack.adding.additions import AddOptions
 from tritonstack.adding.new_folder import Added, write_folder
 from tritonstack.adding.next_version import UpdateOptions, update_model
+from tritonstack.adding.repository import ENVIRONMENT_PARAMETER
 from tritonstack.adding.sources import read_source
 from tritonstack.archives.build import build_models
 from tritonstack.archives.programs import LOCAL_ENVIRONMENT, environment_version
-from tritonstack.errors import WorkFailedError
+from tritonstack.catalogue import load_catalogue
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.lint import ServingTarget
+from tritonstack.local_aws import LackingModuleError
 from tritonstack.models.digest import sha256_of
 from tritonstack.models.manifest import Places
 from tritonstack.paths import environment_python
@@ -75,11 +82,11 @@ def test_each_python_step_of_an_ensemble_has_its_own_packages_or_those_of_all(
     assert y == pytest.approx(x + (2 if alike else 11))
 
 
-def add(given: Path, root: Path) -> tuple[Added, Places]:
+def add(given: Path, root: Path, *, target: ServingTarget | None = None) -> tuple[Added, Places]:
     """Add the one model of a folder to the project in ``root``."""
     places = places_in(root)
     with read_source(given, AddOptions(), places=places, report=lambda _: None) as (addition,):
-        return write_folder(addition, places=places, target=None, report=lambda _: None), places
+        return write_folder(addition, places=places, target=target, report=lambda _: None), places
 
 
 @pytest.fixture
@@ -115,6 +122,83 @@ def test_the_documented_model_is_added_with_its_packages_and_built(tmp_path: Pat
     assert environment.packages["python-slugify"] == "8.0.4"
     assert built.manifest.figures["sample_difference"] == 0
     assert sha256_of(added.folder / "requirements.txt") in built.manifest.inputs.values()
+
+
+BESIDE = ("site-packages", "test", "__pycache__", "idlelib", "ensurepip", "lib2to3", "tkinter", "config-*")
+
+
+def conda_packed(file: Path, *, python: str, module: str) -> None:
+    """An environment laid out as conda-pack 0.9 packs one: conda is none of the packages that a test can install.
+
+    One for the local Triton's Python has that Python with its standard library, as conda's have; others have names.
+    """
+    made, base = file.with_suffix(".made"), Path(os.path.realpath(environment_python(LOCAL_ENVIRONMENT))).parents[1]
+    site = f"lib/python{python}/site-packages"
+    activate = 'CONDA_PREFIX="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"\nPATH="$CONDA_PREFIX/bin:$PATH"\n'
+    files = {"bin/activate": activate, "bin/conda-unpack": "#!/usr/bin/env python\n", "conda-meta/history": ""}
+    write(made, {**files, f"{site}/{module}.py": "ADDED = 5\n"})
+    if python == environment_version(LOCAL_ENVIRONMENT):
+        shutil.copytree(
+            base / f"lib/python{python}", made / f"lib/python{python}", dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns(*BESIDE),
+        )  # fmt: skip
+        for library in (base / "lib").glob("libpython3*.so.1.0"):
+            shutil.copy(library, made / "lib")
+        shutil.copy(base / f"bin/python{python}", made / "bin")
+        (made / "bin/python3").symlink_to(f"python{python}")
+        numpy = environment_python(LOCAL_ENVIRONMENT).parents[1] / f"lib/python{python}/site-packages/numpy"
+        shutil.copytree(numpy, made / site / "numpy", ignore=shutil.ignore_patterns("__pycache__", "tests"))
+        shutil.copytree(numpy.with_name("numpy.libs"), made / site / "numpy.libs")
+    with tarfile.open(file, "w:gz", compresslevel=1) as archive:
+        for path in sorted(made.rglob("*")):  # conda-pack's names begin with no "./"
+            if not path.is_dir():
+                archive.add(path, str(path.relative_to(made)))
+    shutil.rmtree(made)
+
+
+def with_environment(root: Path, *, python: str, named: bool) -> Path:
+    """A Python model folder ``plus`` with a packed environment, which ``named``: config.pbtxt names."""
+    given = root / "plus"
+    parameter = ENVIRONMENT_PARAMETER if named else ""
+    write(given, {"config.pbtxt": CONFIG.replace('"double"', '"plus"') + parameter})
+    write(given, {"1/model.py": STEP.format(module="five_is_added")})
+    conda_packed(given / "env.tar.gz", python=python, module="five_is_added")
+    return given
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_environment_of_conda_pack_for_the_local_python_is_taken_and_proved(tmp_path: Path, named: bool) -> None:
+    local = environment_version(LOCAL_ENVIRONMENT)
+    assert local is not None
+    added, places = add(with_environment(tmp_path, python=local, named=named), tmp_path)
+    assert added.failure is None, str(added.failure)
+    assert added.locked == {}
+    (x,) = json.loads((added.folder / "sample/request.json").read_text())["inputs"][0]["data"]
+    (y,) = json.loads((added.folder / "sample/answer.json").read_text())["outputs"][0]["data"]
+    assert y == pytest.approx(x + 5)
+    (built,) = build_models(["plus"], places=places, report=lambda _: None).built
+    assert built.manifest.dependency == "python"
+    assert not [each for each in built.manifest.stand_ins if "environment" in each]
+
+
+def test_one_for_another_python_than_the_releases_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    given = with_environment(tmp_path, python="3.8", named=True)
+    target = ServingTarget(name="one", release=load_catalogue().release("24.09"))
+    with pytest.raises(InputError, match=r"(?s)for Python 3\.8\n.*Python 3\.10, .*conda create -n env python=3\.10 "):
+        add(given, tmp_path, target=target)
+    assert not (tmp_path / "model_repos/plus").exists()
+
+
+def test_one_for_another_python_than_the_local_one_skips_the_proof_and_says_so(tmp_path: Path) -> None:
+    added, places = add(with_environment(tmp_path, python="3.8", named=True), tmp_path)
+    assert isinstance(added.failure, LackingModuleError)
+    assert "in place of its Python 3.8" in str(added.failure)
+    assert added.remedy.startswith("write ")
+    shutil.copy(added.folder / "sample/request.json", added.folder / "sample/answer.json")
+    answer = json.loads((added.folder / "sample/answer.json").read_text())["inputs"]
+    write(added.folder, {"sample/answer.json": json.dumps({"outputs": [{**answer[0], "name": "y"}]})})
+    (built,) = build_models(["plus"], places=places, report=lambda _: None).built
+    assert "in place of its Python 3.8" in (built.manifest.proof_skipped or "")
 
 
 def test_a_module_that_lacks_is_named_with_the_command_that_adds_its_package(tmp_path: Path, wheels: Path) -> None:

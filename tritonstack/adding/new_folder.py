@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tritonstack.adding.additions import ANSWER, NO_CODE, TOLERANCE, Addition, runs_code
+from tritonstack.adding.additions import ANSWER, NO_CODE, TOLERANCE, Addition, TritonModel, runs_code
 from tritonstack.adding.python_packages import lock_packages
 from tritonstack.adding.seeded_request import COMPACT, body_text, write_body
 from tritonstack.archives.programs import Report
@@ -21,11 +21,13 @@ from tritonstack.archives.staging import answer_sample
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, collecting, refuse
 from tritonstack.lint import Finding, ServingTarget, lint_folder
+from tritonstack.lint.python.python_model import python_in_archive
 from tritonstack.lint.registry import shown
+from tritonstack.local_aws import LackingModuleError
 from tritonstack.models.comparison import OutputValues, base64_outputs, json_outputs, tensor_difference
 from tritonstack.models.contents import skipped_proof
 from tritonstack.models.manifest import Places
-from tritonstack.models.model_config import read_config
+from tritonstack.models.model_config import EXECUTION_ENV_PATH, Node, read_config
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.sample import read_sample
 from tritonstack.models.selection import sources_of
@@ -83,6 +85,7 @@ def write_folder(
     :class:`InputError` where the folder exists.
     """
     refuse_existing([addition], places.repositories)
+    refuse([problem for model in addition.models for problem in _of_another_python(model, target)])
     folder = places.folder(addition.name)
     with partial_folder(places.repositories, name=f".{addition.name}") as partial:
         schema = f"../../{SCHEMA}" if (places.repositories.parent / SCHEMA).is_file() else ""
@@ -103,6 +106,25 @@ OLDEST_PYTHON = "3.10"
 def release_python(target: ServingTarget | None) -> str:
     """The Python that packages of a model are locked for (``3.10``)."""
     return target.release.python if target is not None and target.release is not None else OLDEST_PYTHON
+
+
+def _of_another_python(model: TritonModel, target: ServingTarget | None) -> Iterator[Problem]:
+    """What is wrong with an execution environment that a Python model brings along: the release has another Python."""
+    release = target.release if target is not None else None
+    entry = read_config(model.config).node.entries("parameters").get(EXECUTION_ENV_PATH)
+    path = entry.text("string_value") if isinstance(entry, Node) else ""
+    file = model.files.get(path.rpartition("$$TRITON_MODEL_DIRECTORY/")[2])
+    python = python_in_archive(file) if file is not None else None
+    if release is None or python is None or python == release.python:
+        return
+    yield Problem(
+        file=str(file),
+        found=f"an environment for Python {python}",
+        allowed=f"one for Python {release.python}, which Triton {release.version} of the endpoint has",
+        advice=f"conda create -n env python={release.python} PACKAGES && conda-pack -n env -o {file}; or remove it and "
+        f"the parameter {EXECUTION_ENV_PATH}, and list its packages in a requirements.txt beside the model, which "
+        "tritonstack add packs",
+    )
 
 
 def _recorded(
@@ -129,6 +151,8 @@ def _recorded(
             recorded = record_sample(source, places=places, report=report)
         except TritonstackError as error:
             failure = error
+            if isinstance(error, LackingModuleError):  # a build skips its proof for the same reason
+                remedy = f"write {shown(folder / ANSWER)}, in KServe's JSON form, by what made the model"
         else:
             _set_tolerance(folder / RECIPE, recorded.largest)
             recorded = replace(recorded, file=_compact(recorded.file, folder / RECIPE))

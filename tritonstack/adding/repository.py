@@ -37,11 +37,13 @@ from tritonstack.models.recipe import KIND_BACKENDS, Dependency
 from tritonstack.models.source_files import CONFIG, files_below, listed_below
 from tritonstack.models.tensorrt_models import TENSORRT
 from tritonstack.untrusted.folder_files import text_inside
+from tritonstack.untrusted.tar_reading import first_match
 
 KINDS = {backend: kind for kind, backend in KIND_BACKENDS.items()}
 _PATH = f"$$TRITON_MODEL_DIRECTORY/{PACKED}"
 ENVIRONMENT_PARAMETER = f'parameters {{\n  key: "{EXECUTION_ENV_PATH}"\n  value {{ string_value: "{_PATH}" }}\n}}\n'
 """Names the environment that a build packs of the lock file."""
+_ACTIVATE = re.compile(r"^(?:\./)?(bin/activate)$")
 COMPLETED = "# Completed by tritonstack add, as Triton does when it loads the model."
 TENSORFLOW = "tensorflow"
 _MOST_LEVELS = 3
@@ -173,6 +175,7 @@ def _addition(
     unknown: list[str] = []
     models: list[TritonModel] = []
     packages: dict[str, NeededPackages] = {}
+    brings_own = False
     for name in members:
         model = view.models[name]
         damaged = [finding.problem() for finding in check_content(view, model) if finding.level == "error"]
@@ -184,7 +187,12 @@ def _addition(
         if model.backend == TENSORRT and "1/model.onnx" not in model.files:
             found, advice = PLAN
             problems.append(Problem(file=str(model.directory), found=found, allowed=SUPPORTED, advice=advice))
-        if model.backend == "python" and EXECUTION_ENV_PATH not in model.config.node.entries("parameters"):
+        names_own = EXECUTION_ENV_PATH in model.config.node.entries("parameters")
+        if model.backend == "python" and not names_own and (packed := _packed_environment(model)):
+            brings_own = True
+            text = f"{text.rstrip()}\n\n{ENVIRONMENT_PARAMETER.replace(PACKED, packed)}"
+            unknown.append(f"{name}/{CONFIG} named no execution environment; {packed} is there, and is written into it")
+        elif model.backend == "python" and not names_own:
             with collecting(problems):
                 needed = needed_packages(
                     model.directory,
@@ -216,12 +224,21 @@ def _addition(
         name=folder_name(options.name or addressed, given=options.name is not None, source=given),
         model=addressed,
         kind=KINDS.get(main.backend, "other"),
-        dependency="python" if packages else _dependency([view.models[name] for name in members]),
+        dependency="python" if packages or brings_own else _dependency([view.models[name] for name in members]),
         packages=packages,
         description=f"The Triton model {addressed}{others}.",
         models=tuple(models),
         unknown=tuple(unknown),
     )
+
+
+def _packed_environment(model: ModelView) -> str:
+    """An execution environment that lies in a Python model's directory, as conda-pack makes one; empty for none."""
+    for name in sorted(model.files):
+        path = model.on_disk(name) if "/" not in name and name.endswith(".tar.gz") else None
+        if path is not None and first_match(path, _ACTIVATE):
+            return name
+    return ""
 
 
 def _dependency(models: Sequence[ModelView]) -> Dependency:

@@ -107,8 +107,9 @@ def answer_in_container(
         link_or_copy(packed, data / name)
     changes = prepare_model_data(data)
     stood_in_for = [change for change in changes if ENVIRONMENT_NOTE in change]
-    if stood_in_for:
-        _require({PARAMETER})
+    if stood_in_for and not (TritonFiles.of_repository().torch / "bin" / "python").exists():
+        reason = f"{stood_in_for[0].partition(': ')[2]}, which is not made here: {setup_command('torch')}"
+        raise LackingModuleError(reason)
     settings = ContainerSettings(environment=environment, multi_model=False, model_data=data)
     body = encode(request, payload_format="binary")
     report(f"proof of {model}: starting the local Triton")
