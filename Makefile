@@ -22,6 +22,10 @@ ENVIRONMENTS := main emulator triton backends exporters node
 setup: ## Make the environments under .envs/ (outside this folder only download caches change)
 	@$(PYTHON) scripts/setup.py $(ENVIRONMENTS) development
 
+.PHONY: wheel
+wheel: ## Build dist/tritonstack-VERSION-py3-none-any.whl, the package that projects of your own install
+	@$(PYTHON) scripts/setup.py wheel
+
 .PHONY: demo
 demo: ## Deploy environment `local` to a local AWS with the real CDK CLI; send its models requests until one is evicted
 	@$(PYTHON) scripts/setup.py $(ENVIRONMENTS)

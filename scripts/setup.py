@@ -4,6 +4,7 @@
     python3 scripts/setup.py development
     python3 scripts/setup.py nodejs                          # Node itself, where the system's is none or too old
     python3 scripts/setup.py lock
+    python3 scripts/setup.py wheel                           # dist/tritonstack-<version>-py3-none-any.whl
     python3 scripts/setup.py --root FOLDER emulator node     # for a project over an installed wheel: tritonstack setup
 
 Standard library only: it runs before any environment exists. Environments are made side by side. One is made anew when
@@ -22,6 +23,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,6 +54,11 @@ LINKED = ("libb64.so.0d", "libcudart.so.12")
 """What perf_analyzer is linked against and no wheel of its own brings: Triton's has it, under names with a hash."""
 STAMP = ".made-from"
 OWN_VERSION = sys.version.split()[0]
+BUILT_FROM = (
+    *("constructs_lib", "docs", "lambda", "requirements", "schemas", "scripts", "stacks", "tritonstack*"),
+    *("MANIFEST.in", "README.md", "cdk.json", "package*.json", "pyproject.toml", "setup.py"),
+)
+"""What a wheel is built from: folders and files of the repository."""
 REPORTED_SECONDS = 5.0
 """How often at least a line says what is still at work."""
 END_SECONDS = 10.0
@@ -137,8 +144,8 @@ def main(names: list[str]) -> int:
         if PERF_ANALYZER in names:
             names = ["triton", *names]
         check_machine(names)
-        if names == ["lock"]:
-            lock()
+        if names in (["lock"], ["wheel"]):
+            (lock if names == ["lock"] else build_wheel)()
             return 0
         if any(name in SERVER_SIDE for name in names):
             server_python()  # refused before anything is installed
@@ -170,10 +177,10 @@ def check_names(names: list[str]) -> None:
     """Refuse what is no environment's name, before anything is installed."""
     known = (*VIRTUAL, *PROGRAMS, "node", DEVELOPMENT)
     wrong = [repr(name) for name in names if name not in known]
-    if names and (not wrong or names == ["lock"]):
+    if names and (not wrong or names in (["lock"], ["wheel"])):
         return
     message = f"no environment is called {' or '.join(wrong)}" if wrong else "name at least one environment"
-    raise SetupError(f"{message}; there are {', '.join(known)}; or 'lock' alone")
+    raise SetupError(f"{message}; there are {', '.join(known)}; or 'lock' or 'wheel' alone")
 
 
 def check_machine(names: list[str]) -> None:
@@ -525,6 +532,33 @@ def lock() -> None:
         print(f"lock: {target.relative_to(ROOT)}")
         extra += ["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"]
         uv_pip("compile", *extra, "--upgrade", str(source.relative_to(ROOT)), "-o", str(target.relative_to(ROOT)))
+
+
+def build_wheel() -> None:
+    """Build the wheel into dist/, from a copy: setuptools leaves build/ and *.egg-info in the folder that it builds.
+
+    setuptools itself comes from the package index, as requirements/ pins it. Earlier wheels in dist/ are removed.
+    """
+    dist = ROOT / "dist"
+    with tempfile.TemporaryDirectory(prefix="tritonstack-wheel-") as name:
+        copy, built = Path(name, "source"), Path(name, "dist")
+        copy.mkdir()
+        for source in BUILT_FROM:
+            for path in ROOT.glob(source):
+                if path.is_dir():
+                    shutil.copytree(path, copy / path.name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+                else:
+                    shutil.copy(path, copy)
+        pins = ["--build-constraints", str(REQUIREMENTS / f"{DEVELOPMENT}.txt"), "--require-hashes"]
+        options = ["--wheel", "--quiet", "--python", sys.executable, "--out-dir", str(built), *pins]
+        programs.run([str(uv()), "build", *options, str(copy)], environment=uv_variables())
+        [wheel] = built.glob("*.whl")
+        dist.mkdir(exist_ok=True)
+        for earlier in dist.glob("tritonstack-*.whl"):
+            earlier.unlink()
+        shutil.copy(wheel, made := dist / wheel.name)
+    print(f"setup: {made.relative_to(ROOT)}, {made.stat().st_size / 1e6:.1f} MB")
+    print(f"In a virtual environment: pip install '{made}[cdk,local]'")
 
 
 def leave_own_environment() -> None:

@@ -6,12 +6,48 @@ extras (``tritonstack[local]``).
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping
-from importlib.metadata import EntryPoints, entry_points
+from importlib.metadata import Distribution, EntryPoints, PackageNotFoundError, entry_points
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from tritonstack.errors import InputError, Problem
+
+PACKAGE = "tritonstack"
+
+
+def installed_from() -> str | None:
+    """URL that this package was installed from: ``file:///…/tritonstack-1.0-py3-none-any.whl``. None: an index.
+
+    Source: https://packaging.python.org/en/latest/specifications/direct-url/
+    """
+    try:
+        text = Distribution.from_name(PACKAGE).read_text("direct_url.json")
+    except PackageNotFoundError:
+        return None
+    return str(json.loads(text)["url"]) if text else None
+
+
+def installed_wheel() -> Path | None:
+    """The wheel file that this package was installed from; None where it was another way, or the file is gone."""
+    url = urlsplit(installed_from() or "")
+    path = Path(url2pathname(url.path))
+    return path if url.scheme == "file" and path.suffix == ".whl" and path.is_file() else None
+
+
+def install_command(*extras: str) -> str:
+    """Command that installs extras of this package from where it was installed itself."""
+    wanted, wheel, url = f"[{','.join(extras)}]" if extras else "", installed_wheel(), installed_from()
+    if wheel is not None:
+        return f"pip install {shlex.quote(f'{wheel}{wanted}')}"
+    named = f"{PACKAGE}{wanted}" if url is None or url.startswith("file:") else f"{PACKAGE}{wanted} @ {url}"
+    return f"pip install {shlex.quote(named)}"
+
 
 EXTRAS: Mapping[str, str] = {
     "aiohttp": "capacity",
@@ -27,7 +63,7 @@ EXTRAS: Mapping[str, str] = {
 def install_line(module: str) -> str:
     """The command that installs a module: the package is there, so pip fetches what it lacks alone."""
     name = module.partition(".")[0]
-    return f"pip install 'tritonstack[{EXTRAS[name]}]'" if name in EXTRAS else "pip install tritonstack"
+    return install_command(EXTRAS[name]) if name in EXTRAS else install_command()
 
 
 def not_installed(module: str) -> InputError:

@@ -11,7 +11,8 @@ import constructs_lib
 from scripts.documentation.markdown import code, head, link, table
 
 TEXT = (
-    "`pip install 'tritonstack[cdk]'`, `import constructs_lib`. Properties are keyword-only, after scope and id. "
+    "[The wheel](../getting-started.md#the-wheel) with its extra `cdk`, `import constructs_lib`. Properties are "
+    "keyword-only, after scope and id. "
     "[`MultiModelEndpoint`](#multimodelendpoint) is the one to begin with; "
     "[an example](../../examples/bring-your-own/README.md) is under fifty lines.\n"
 )

@@ -109,12 +109,15 @@ def _shown(printed: str) -> str:
 def record_own_model(packages: Path, model: Path) -> None:
     """In a new folder that is removed; ends with the seconds that it took."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = Path(name, "work")
+        folder.mkdir()
+        (folder.parent / "tritonstack").mkdir()
+        (folder.parent / "tritonstack" / "dist").symlink_to(packages.resolve())
         shutil.copy(model, folder / "iris.onnx")
-        variables = {"PIP_FIND_LINKS": str(packages.resolve()), "PIP_QUIET": "2", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        variables = {"PIP_QUIET": "2", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         started = time.monotonic()
         try:
-            text = record(own_model_commands(), folder=folder, variables=variables).replace(name, "~")
+            text = record(own_model_commands(), folder=folder, variables=variables).replace(str(folder), "~")
             text += f"\n{time.monotonic() - started:.0f} s in all\n"
         finally:
             program = folder / ".venv" / "bin" / "tritonstack"

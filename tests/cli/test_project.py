@@ -15,8 +15,11 @@ from click.testing import CliRunner
 
 from tests.docs.shell_commands import commands, problem
 from tests.stacks.app_process import files_under
+from tritonstack import VERSION, extensions
 from tritonstack.cli import project
+from tritonstack.cli.docs import find_page
 from tritonstack.cli.root import root
+from tritonstack.cli.schema import schema_text
 from tritonstack.errors import InputError
 from tritonstack.paths import repository_path
 
@@ -30,17 +33,81 @@ def made(tmp_path: Path) -> Path:
 
 
 def test_a_project_has_few_files_and_those_that_the_repository_has_too_are_derived_from_them(made: Path) -> None:
-    assert len(files_under(made)) < 15
+    assert len(files_under(made)) < 17
     assert len((made / "app.py").read_text().splitlines()) < 12
     ours = json.loads(repository_path("cdk.json").read_text())
     assert json.loads((made / "cdk.json").read_text()) == {**ours, "app": "python3 app.py"}
     assert json.loads((made / "package.json").read_text())["devDependencies"] == {"aws-cdk": "2.1148.1"}
-    pins = (made / "requirements.txt").read_text().split()
-    assert len(pins) == 5
+    own, *pins = (made / "requirements.txt").read_text().split()
+    assert own == f"./wheels/tritonstack-{VERSION}-py3-none-any.whl[cdk,local]"
+    assert len(pins) == 4
     assert all("==" in each for each in pins)
     assert (made / "README.md").read_text().startswith("# my-serving\n")
     assert len((made / "README.md").read_text().splitlines()) < 60
     assert {"pull_request"} == set(yaml.safe_load((made / ".github/workflows/pull-request.yml").read_text())[True])
+
+
+URL = "https://packages.example.com/tritonstack-9.0-py3-none-any.whl"
+
+
+@pytest.mark.parametrize(
+    ("origin", "requirement"),
+    [
+        (None, f"tritonstack[cdk,local]=={VERSION}"),
+        (URL, f"tritonstack[cdk,local] @ {URL}"),
+        ("file://{folder}/tritonstack-9.0-py3-none-any.whl", "./wheels/tritonstack-9.0-py3-none-any.whl[cdk,local]"),
+    ],
+    ids=["an index", "a URL", "a file"],
+)
+def test_a_project_installs_from_where_the_command_came_from_and_a_file_comes_along(
+    origin: str | None, requirement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = tmp_path / "tritonstack-9.0-py3-none-any.whl"
+    wheel.write_bytes(b"a wheel")
+    monkeypatch.setattr(project, "CHECKOUT", None)
+    for module in (project, extensions):
+        monkeypatch.setattr(module, "installed_from", lambda: origin and origin.format(folder=tmp_path))
+    project.write_project(tmp_path / "new")
+    assert (tmp_path / "new" / "requirements.txt").read_text().splitlines()[0] == requirement
+    copied = tmp_path / "new" / "wheels" / wheel.name
+    assert copied.is_file() is requirement.startswith("./")
+    assert extensions.install_command("local").startswith("pip install ")
+
+
+def test_a_clone_s_command_says_how_the_wheel_comes_into_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project, "CHECKOUT", tmp_path / "clone")
+    said = CliRunner().invoke(root, ["init", str(tmp_path / "new")]).stdout
+    assert f"make -C {tmp_path}/clone wheel && mkdir -p {tmp_path}/new/wheels && cp {tmp_path}/clone/dist/" in said
+    (tmp_path / "clone" / "dist").mkdir(parents=True)
+    (tmp_path / "clone" / "dist" / f"tritonstack-{VERSION}-py3-none-any.whl").touch()
+    said = CliRunner().invoke(root, ["init", str(tmp_path / "second")]).stdout
+    assert "make -C" not in said
+    assert [each.name for each in (tmp_path / "second" / "wheels").iterdir()] == [
+        f"tritonstack-{VERSION}-py3-none-any.whl"
+    ]
+
+
+def test_first_lines_for_editors_name_schemas_that_the_project_has(made: Path) -> None:
+    named = {
+        file: line.partition("$schema=")[2]
+        for file in made.rglob("*.yaml")
+        for line in file.read_text().splitlines()
+        if line.startswith("# yaml-language-server:")
+    }
+    assert [file.name for file in named] == ["local.yaml"]
+    assert [each for file, each in named.items() if not (file.parent / each).is_file()] == []
+    for name in project.EDITED:
+        assert (made / "schemas" / f"{name}.schema.json").read_text() == schema_text(name)
+
+
+def test_its_readme_names_pages_that_there_are_and_links_nothing_else(made: Path) -> None:
+    text = (made / "README.md").read_text()
+    named = re.findall(r"`tritonstack docs ([\w/-]+)`", text)
+    assert len(named) == 3
+    assert [find_page(each).name for each in named] == named
+    assert "](" not in text
 
 
 def test_its_readme_and_its_workflow_name_commands_and_options_that_there_are(made: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tritonstack.cli.schema import command, schema_names, schema_text
+from tritonstack.errors import InputError
 
 COMMITTED = Path(__file__).parents[2] / "schemas"
 
@@ -30,5 +31,9 @@ def test_schemas_are_written_whole_and_a_second_run_changes_nothing(tmp_path: Pa
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(
         f"{n}.schema.json" for n in schema_names()
     )
+    some = runner.invoke(command, ["recipe", "--folder", str(tmp_path / "some")], catch_exceptions=False)
+    assert some.output == f"{tmp_path}/some/recipe.schema.json: written\n"
+    with pytest.raises(InputError, match=r"(?s)found:   recipes.*Did you mean recipe"):
+        runner.invoke(command, ["recipes"], catch_exceptions=False)
     second = runner.invoke(command, ["--folder", str(tmp_path / "new")], catch_exceptions=False)
     assert second.output.count(": unchanged") == len(schema_names())

@@ -23,7 +23,24 @@ AWS_GLOBAL = {
     *("--cli-input-json", "--no-sign-request", "--max-items"),
 }
 PLAIN = {
-    *("apt", "cat", "cd", "cp", "curl", "docker", "echo", "eval", "export", "git", "jq", "mkdir", "pip", "rm", "sed"),
+    *(
+        "apt",
+        "cat",
+        "cd",
+        "cp",
+        "curl",
+        "docker",
+        "echo",
+        "eval",
+        "export",
+        "git",
+        "jq",
+        "ls",
+        "mkdir",
+        "pip",
+        "rm",
+        "sed",
+    ),
     *("set", "test", ".", "true", ".envs/perf-analyzer/bin/perf_analyzer"),
 }
 """Programs of the machine, whose options are not ours to check."""

@@ -18,6 +18,7 @@ from tests.e2e.guard import guarded
 from tests.e2e.project import REPOSITORY, Project
 from tests.examples.installing import Installed, from_the_indexes
 
+PIP = 'pip install "$(ls ../tritonstack/dist/*.whl)[cdk,local]"'
 PAGE, HEADING = "docs/getting-started.md", "A project of your own"
 SHARED = (".envs/backends", ".envs/emulator", ".envs/exporters", ".envs/torch", ".envs/triton", "node_modules")
 """What `tritonstack setup` would install once more, 2 GB: links to the checkout's stand for it."""
@@ -67,12 +68,12 @@ def test_from_pip_install_to_an_answer_a_test_and_a_review(installed: Installed,
     start, change = (block.commands.splitlines() for block in code_blocks(PAGE) if block.heading == HEADING)
     shell, project = Shell(tmp_path), Project(tmp_path / "my-serving")
     instead = {
-        "pip install 'tritonstack[cdk,local]'": from_the_indexes(installed.wheel),
+        PIP: from_the_indexes(installed.wheel),
         "tritonstack init my-serving": f"tritonstack init my-serving --no-setup\n{LINKED}",
         "pip install -r requirements.txt    # pytest": "cat requirements.txt",
     }
     assert instead.keys() <= {*start, *change}
-    typed = start[start.index("pip install 'tritonstack[cdk,local]'") :]
+    typed = start[start.index(PIP) :]
     assert len(typed) <= 6
     shutil.copy(MODELS / "classifier.onnx", tmp_path / "iris.onnx")
     others = Project(tmp_path / "others")

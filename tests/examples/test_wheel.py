@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
+from tests.docs.pages import code_blocks
 from tests.examples.installing import REPOSITORY, Installed, run
+from tests.stacks.app_process import files_under
 
+PAGE = "docs/getting-started.md"
 PACKAGES = ("constructs_lib", "tritonstack", "tritonstack_capacity", "tritonstack_local")
 CARRIED = ("cdk.json", "package-lock.json", "package.json", "pyproject.toml")
 CARRIED_TREES = {"docs": "*.md", "lambda": "*.py", "requirements": "*", "schemas": "*.json", "scripts": "setup.py"}
@@ -44,6 +48,32 @@ def test_the_wheel_holds_the_tree_and_nothing_else(installed: Installed) -> None
     assert {name.partition("/")[0] for name in held} == {*PACKAGES, "tritonstack_stacks"}
     assert {name.partition("/")[0] for name in held if name.endswith("/py.typed")} == {*PACKAGES, "tritonstack_stacks"}
     assert not [name for name in held if name.startswith(("tests/", "stacks/")) or "/tests/" in name]
+
+
+def test_the_documented_lines_make_the_wheel_and_leave_nothing_else_in_the_clone(
+    installed: Installed, tmp_path: Path
+) -> None:
+    """docs/getting-started.md. What the lock files pin is in the cache of the package indexes."""
+    make, install = next(block.commands for block in code_blocks(PAGE) if block.heading == "The wheel").splitlines()
+    clone = tmp_path / "clone"
+    shutil.copytree(installed.source, clone)
+    shutil.copy(REPOSITORY / "Makefile", clone)
+    [uv] = sorted((REPOSITORY / ".envs").glob("uv-*"))[-1:]
+    (clone / ".envs").mkdir()
+    (clone / ".envs" / uv.name).symlink_to(uv)
+    (clone / "dist").mkdir()
+    (clone / "dist" / "tritonstack-0.0.1-py3-none-any.whl").touch()
+    before = files_under(clone)
+    said = run(make.split(), folder=clone, variables={**os.environ, "UV_OFFLINE": "1"})
+    made = clone / "dist" / installed.wheel.name
+    assert f"pip install '{made}[cdk,local]'" in said
+    assert set(files_under(clone)) ^ set(before) == {
+        f"dist/{made.name}", "dist/tritonstack-0.0.1-py3-none-any.whl",
+    }  # fmt: skip
+    with zipfile.ZipFile(made) as wheel, zipfile.ZipFile(installed.wheel) as other:
+        assert sorted(wheel.namelist()) == sorted(other.namelist())
+    words = install.partition("  #")[0].removeprefix("pip install ")
+    assert run(["bash", "-c", f"echo {words}"], folder=clone) == f"dist/{made.name}[cdk,local]\n"
 
 
 def test_stacks_name_one_another_relatively() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +16,10 @@ import click
 
 from tritonstack.cli.conventions import echo
 from tritonstack.cli.root import GROUPS
+from tritonstack.cli.schema import schema_text
 from tritonstack.disk import temporary_folder
 from tritonstack.errors import Problem, refuse
-from tritonstack.extensions import extensions
+from tritonstack.extensions import extensions, install_command, installed_from, installed_wheel
 from tritonstack.paths import CHECKOUT, link_to, project_folder, repository_path
 
 TEMPLATES = Path(__file__).with_name("new_project")
@@ -33,7 +35,11 @@ FILES = {
 """File of a new project → its template, copied as it is but for ``PROJECT``, the folder's name."""
 PINNED = ("aws-cdk-lib", "constructs", "cdk-nag")
 """What templates depend on: a project pins the versions that it was made with."""
-INSTALL = "pip install 'tritonstack[cdk,local]'"
+EDITED = ("environment", "recipe", "pipeline")
+"""Schemas of the files that people write: their first lines name them for editors."""
+EXTRAS = "cdk,local"
+WHEELS = "wheels"
+"""Folder of the wheel in a project over one that no index has."""
 
 
 @click.command("init")
@@ -48,7 +54,8 @@ def init_command(*, folder: Path, no_setup: bool) -> int:
     echo(f"{folder}: {len(written)} files")
     # In a clone the commands use the clone's environments, in whatever project.
     code = 0 if no_setup or CHECKOUT is not None else make_environments((), root=folder)
-    lines = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
+    missing = [] if _can_be_fetched() or _wheel_to_copy() else [_wheel_command(folder)]
+    lines = [*missing, *([] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"])]
     lines += ["tritonstack setup"] if no_setup or code else []
     lines += ["tritonstack add MODEL.onnx    # or TorchScript, a Triton repository, a model.tar.gz"]
     lines += ["tritonstack local deploy      # starts a local AWS, and deploys environments/local.yaml to it"]
@@ -68,6 +75,10 @@ def write_project(folder: Path) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
+    if wheel := _wheel_to_copy():
+        (folder / WHEELS).mkdir()
+        shutil.copy(wheel, folder / WHEELS)
+        return [*texts, f"{WHEELS}/{wheel.name}"]
     return list(texts)
 
 
@@ -85,15 +96,44 @@ def _texts(name: str) -> dict[str, str]:
             for part in (document, *document.get("packages", {}).values()):
                 part.pop("name", None)
         texts[file] = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    texts |= {f"schemas/{each}.schema.json": schema_text(each) for each in EDITED}
     texts["requirements.txt"] = "".join(f"{each}\n" for each in _requirements())
     return texts
 
 
 def _requirements() -> Iterator[str]:
-    yield f"tritonstack[cdk,local]=={_installed('tritonstack')}"
+    if _can_be_fetched():
+        url = installed_from()
+        yield f"tritonstack[{EXTRAS}] @ {url}" if url else f"tritonstack[{EXTRAS}]=={_installed('tritonstack')}"
+    else:
+        # A path, and no folder for pip to search beside an index: there the name may be anybody's.
+        wheel = _wheel_to_copy()
+        name = wheel.name if wheel else f"tritonstack-{_installed('tritonstack')}-py3-none-any.whl"
+        yield f"./{WHEELS}/{name}[{EXTRAS}]"
     yield from (f"{name}=={_installed(name)}" for name in PINNED)
     locked = repository_path("requirements/development.txt").read_text(encoding="utf-8")
     yield from re.findall(r"^pytest==[\w.]+", locked, re.MULTILINE)
+
+
+def _can_be_fetched() -> bool:
+    """Whether this package came from a package index or a URL, so that a project needs no file of it."""
+    url = installed_from()
+    return CHECKOUT is None and (url is None or not url.startswith("file:"))
+
+
+def _wheel_to_copy() -> Path | None:
+    """The wheel that this package was installed from, or of a clone the one that `make wheel` made; None: neither."""
+    if CHECKOUT is None:
+        return installed_wheel()
+    return next((CHECKOUT / "dist").glob(f"tritonstack-{_installed('tritonstack')}-*.whl"), None)
+
+
+def _wheel_command(folder: Path) -> str:
+    """Command that puts the wheel to where a project's requirements name it."""
+    place = shlex.quote(str(folder / WHEELS))
+    dist = shlex.quote(str((CHECKOUT or Path("<clone of tritonstack>")) / "dist"))
+    made = f"make -C {shlex.quote(str(CHECKOUT))} wheel && " if CHECKOUT else ""
+    return f"{made}mkdir -p {place} && cp {dist}/tritonstack-*.whl {place}    # requirements.txt names it"
 
 
 def _installed(name: str) -> str | None:
@@ -119,7 +159,8 @@ def _in_the_way(folder: Path, texts: Mapping[str, str]) -> Iterator[Problem]:
 def _not_installed() -> Iterator[Problem]:
     if missing := [name for name in PINNED if _installed(name) is None]:
         found = f"not installed: {', '.join(missing)}"
-        yield Problem(found=found, allowed="tritonstack with its extra `cdk`", advice=INSTALL)
+        advice = install_command(*EXTRAS.split(","))
+        yield Problem(found=found, allowed="tritonstack with its extra `cdk`", advice=advice)
 
 
 LOCAL_NAMES = ("emulator", "triton", "backends", "exporters", "node")
@@ -154,7 +195,8 @@ def make_environments(names: Sequence[str], *, root: Path) -> int:
         if name not in (*LOCAL_NAMES, *OTHER_NAMES)
     ]
     if not Path(sys.prefix, "bin", "python").exists():
-        advice = f"python3 -m venv .venv && . .venv/bin/activate && {INSTALL}"
+        install = install_command(*EXTRAS.split(","))
+        advice = f"python3 -m venv .venv && . .venv/bin/activate && {install}"
         problems.append(Problem(found=f"installed in {sys.prefix}", allowed="a virtual environment", advice=advice))
     refuse(problems)
     usual = LOCAL_NAMES if "local" in extensions(GROUPS) else ("node",)

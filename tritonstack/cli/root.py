@@ -194,7 +194,7 @@ class RootGroup(LazyGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As in any group; the error for a group that is not installed has the command that installs it."""
         if args[0] not in self.list_commands(ctx) and args[0] in registered(GROUPS).names:
-            ctx.fail(f"'{args[0]}' needs more packages: pip install 'tritonstack[{args[0]}]'")
+            ctx.fail(f"'{args[0]}' needs more packages: {install_command(args[0])}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

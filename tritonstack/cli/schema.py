@@ -10,6 +10,7 @@ import click
 from pydantic import BaseModel
 
 from tritonstack.cli.conventions import echo
+from tritonstack.errors import Problem, nearest, refuse
 from tritonstack.extensions import extensions
 from tritonstack.paths import write_text
 
@@ -43,6 +44,7 @@ def schema_names() -> list[str]:
 
 
 @click.command("schema")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
@@ -50,9 +52,17 @@ def schema_names() -> list[str]:
     show_default=True,
     help="Folder of the schemas.",
 )
-def command(*, folder: Path) -> None:
-    """Write the JSON Schemas of environments, recipes and reports."""
-    for name in schema_names():
+def command(*, names: tuple[str, ...], folder: Path) -> None:
+    """Write the JSON Schemas of environments, recipes and reports; with NAME these alone: environment, recipe."""
+    known = schema_names()
+    refuse(
+        [
+            Problem(field="NAME", found=name, allowed=", ".join(known), advice=nearest(name, known))
+            for name in names
+            if name not in known
+        ]
+    )
+    for name in names or known:
         path, text = folder / f"{name}.schema.json", schema_text(name)
         current = path.is_file() and path.read_text(encoding="utf-8") == text
         if not current:

@@ -190,7 +190,7 @@ def _of_this_machine(table: CapacityTable) -> Iterator[str]:
     load, limit = plain(table.demand.invocations_per_minute), plain(table.demand.latency_ms)
     yield f"{THIS_MACHINE}: measured on the local AWS, on this machine's processor: it compares payloads, batching. How"
     yield "many GPU instances a load needs, with what latency and cost, only figures of a deployed endpoint can answer:"
-    yield "  tritonstack capacity bench NAME -e ENVIRONMENT --to measured    # or --cloud: docs/load-tests.md"
+    yield "  tritonstack capacity bench NAME -e ENVIRONMENT --to measured    # or --cloud: tritonstack docs load-tests"
     yield (
         f"  tritonstack capacity size --measurements measured/measurements.csv --load {load} --latency-ms {limit} "
         "-e ENVIRONMENT"
