@@ -23,4 +23,9 @@ COMMANDS = {
     ),
 }
 
-group = LazyGroup(name="capacity", commands=COMMANDS, help="Plan capacity: load tests, sizing, simulation, prices.")
+group = LazyGroup(
+    name="capacity",
+    commands=COMMANDS,
+    help="Plan capacity: load tests, sizing, simulation, prices.",
+    epilog="example: tritonstack capacity prices list --region us-east-1",
+)

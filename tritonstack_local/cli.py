@@ -61,4 +61,9 @@ class LocalGroup(LazyGroup):
         return super().get_command(ctx, cmd_name)
 
 
-group = LocalGroup(name="local", commands=COMMANDS, help="Run a local AWS: start it, deploy to it, see what serves.")
+group = LocalGroup(
+    name="local",
+    commands=COMMANDS,
+    help="Run a local AWS: start it, deploy to it, see what serves.",
+    epilog="example: tritonstack local deploy -e local",
+)

@@ -89,6 +89,8 @@ def _command(name: str) -> list[str]:
     rows = [_option(each, context) for each in command.params if isinstance(each, click.Option) and not each.hidden]
     if rows:
         parts.append(table(["option", "value", "default", "meaning"], rows))
+    if command.epilog:
+        parts.append(f"Example: `{command.epilog.partition('example: ')[2]}`\n")
     return parts
 
 

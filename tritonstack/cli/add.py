@@ -27,7 +27,7 @@ from tritonstack.models.source_files import CONFIG, files_below
 from tritonstack.paths import environment_file
 
 
-@click.command("add")
+@click.command("add", epilog="example: tritonstack add model.onnx --name resnet")
 @click.argument("source", metavar="FILE_OR_FOLDER", type=click.Path(path_type=Path))
 @click.option("--name", help="Name of the model folder. [default: made of the file's name]")
 @environment_option("Name of the environment that shall serve it.")

@@ -34,7 +34,7 @@ from tritonstack.models.source import BuildChoice
 from tritonstack.paths import environment_file, project_folder
 
 
-@click.command("build")
+@click.command("build", epilog="example: tritonstack build iris --record-sample")
 @click.argument("models", nargs=-1)
 @environment_option("Build the models of this environment's endpoints, for their releases.", default=None)
 @click.option(
@@ -143,7 +143,7 @@ def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, 
     return build_environment(settings, models=models, local=environment == LOCAL, report=step.say)
 
 
-@click.command("pack")
+@click.command("pack", epilog="example: tritonstack pack model_repos/iris iris.tar.gz")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("target", type=click.Path(path_type=Path))
 @json_option()
@@ -158,7 +158,7 @@ def pack_command(*, folder: Path, target: Path, as_json: bool) -> None:
         echo(f"{result.sha256}  {result.archive}")
 
 
-@click.command("publish")
+@click.command("publish", epilog="example: tritonstack publish -e dev")
 @environment_option()
 @json_option("Print JSON: every archive with its outcome.")
 @local_option
@@ -180,7 +180,7 @@ def publish_command(*, environment: str, as_json: bool, local: bool) -> None:
         echo(f"s3://{summary.bucket}/{item.key}  {item.outcome}")
 
 
-@click.command("prune")
+@click.command("prune", epilog="example: tritonstack prune -e prod --history 5")
 @environment_option()
 @click.option(
     "--history",

@@ -23,7 +23,7 @@ from tritonstack.local_files import (
 from tritonstack.paths import setup_command
 
 
-@click.command("clean")
+@click.command("clean", epilog="example: tritonstack clean --dry-run")
 @click.argument("kinds", nargs=-1, type=click.Choice(sorted(KINDS)), metavar="[KIND]...")
 @click.option("--yes", is_flag=True, help="Remove without the question.")
 @click.option("--dry-run", is_flag=True, help="List alone; remove nothing.")

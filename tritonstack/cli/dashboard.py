@@ -25,7 +25,7 @@ REFRESH_SECONDS = 60
 """CloudWatch's metrics come once a minute."""
 
 
-@click.command("dashboard")
+@click.command("dashboard", epilog="example: tritonstack dashboard -e local --hours 3")
 @environment_option()
 @click.option(
     "--hours",

@@ -158,7 +158,7 @@ def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: 
     return [CompletionItem(page.name, help=page.summary) for page in named]
 
 
-@click.command("docs")
+@click.command("docs", epilog="example: tritonstack docs troubleshooting#no-instances")
 @click.argument("name", metavar="[PAGE]", required=False, shell_complete=_complete)
 @json_option()
 def docs_command(*, name: str | None, as_json: bool) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     from tritonstack.client.postprocessing import Meaning
 
 
-@click.command("invoke")
+@click.command("invoke", epilog="example: tritonstack invoke models/iris --data '{\"X\": [5.1, 3.5, 1.4, 0.2]}'")
 @click.argument("name")
 @click.option(
     "--data",

@@ -29,7 +29,7 @@ from tritonstack.local_aws import LOCAL_POLL_SECONDS, is_local
 from tritonstack.paths import environment_file, project_folder
 
 
-@click.command("leftovers")
+@click.command("leftovers", epilog="example: tritonstack leftovers -e prod --delete")
 @environment_option()
 @click.option("--delete", is_flag=True, help="Delete them, after the list of deletions and a question.")
 @click.option("--yes", is_flag=True, help="With --delete: delete without the question.")

@@ -38,7 +38,7 @@ class Served:
     settings: tuple[Path, int] | None = None
 
 
-@click.command("lint")
+@click.command("lint", epilog="example: tritonstack lint model_repos/iris --release 25.09")
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
 @json_option("Print JSON, as schemas/lint-report.schema.json.")
 @click.option("--annotations", is_flag=True, help="Print workflow commands of GitHub Actions instead of text.")
@@ -165,7 +165,7 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> tuple[list[Served
     ], []
 
 
-@click.command("explain")
+@click.command("explain", epilog="example: tritonstack explain max-batch-size")
 @click.argument("rule_id", metavar="RULE", required=False)
 @json_option()
 def explain_command(*, rule_id: str | None, as_json: bool) -> None:

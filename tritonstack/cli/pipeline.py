@@ -19,12 +19,12 @@ from tritonstack.pipeline.bootstrap import accounts_of
 from tritonstack.pipeline.builds import PipelineNames
 
 
-@click.group("pipeline", cls=SuggestingGroup)
+@click.group("pipeline", epilog="example: tritonstack pipeline bootstrap --policies policies", cls=SuggestingGroup)
 def pipeline_group() -> None:
     """Prepare accounts for the deployment pipeline."""
 
 
-@pipeline_group.command("bootstrap")
+@pipeline_group.command("bootstrap", epilog="example: tritonstack pipeline bootstrap --policies policies")
 @click.option("--file", default="pipeline.yaml", show_default=True, help="The pipeline's settings file in the project.")
 @click.option(
     "--policies",
@@ -54,7 +54,7 @@ def bootstrap(*, file: str, policies: Path | None) -> None:
     echo(f"npx cdk deploy -c pipeline={context} pipeline")
 
 
-@click.command("outputs")
+@click.command("outputs", epilog="example: tritonstack outputs -e prod --output outputs.json")
 @environment_option()
 @json_option("Print JSON, as schemas/outputs.schema.json.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the JSON to this file instead.")

@@ -41,7 +41,7 @@ SHOWN: dict[CheckOutcome, tuple[str, str]] = {
 CONSTRUCTED = "The local AWS answers: its quotas, images and zones are constructed, and show nothing of AWS's."
 
 
-@click.command("preflight")
+@click.command("preflight", epilog="example: tritonstack preflight -e prod --strict")
 @environment_option()
 @click.option("--strict", is_flag=True, help="Exit code 1 also where something could not be checked.")
 @click.option(

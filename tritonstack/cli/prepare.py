@@ -123,7 +123,7 @@ RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool
 """A build of an hour must survive single failed AWS calls; a service that stays down ends it after ten seconds."""
 
 
-@click.command("prepare")
+@click.command("prepare", epilog="example: tritonstack prepare -e dev --dry-run")
 @click.argument("endpoints", nargs=-1)
 @environment_option("Name of the environment, whose file is environments/NAME.yaml.  [default: local]", default=None)
 @click.option("--order", "order_url", help="Carry out this build order (s3://bucket/key), without an environment file.")
@@ -250,7 +250,7 @@ def _show_needed_work(preparation: Preparation, *, as_json: bool) -> None:
 KINDS = {"codebuild": "CodeBuild", "processing": "SageMaker Processing"}
 
 
-@click.command("builders")
+@click.command("builders", epilog="example: tritonstack builders -e prod")
 @environment_option()
 @json_option("Print JSON: builds, and engines that cannot be built.")
 def builders_command(*, environment: str, as_json: bool) -> None:

@@ -42,7 +42,7 @@ WHEELS = "wheels"
 """Folder of the wheel in a project over one that no index has."""
 
 
-@click.command("init")
+@click.command("init", epilog="example: tritonstack init my-serving --no-setup")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--no-setup", is_flag=True, help="Write the files alone; `tritonstack setup` does the rest.")
 def init_command(*, folder: Path, no_setup: bool) -> int:
@@ -168,7 +168,7 @@ LOCAL_NAMES = ("emulator", "triton", "backends", "exporters", "node")
 OTHER_NAMES = ("torch", "dali", "tensorflow", "perf-analyzer", "nodejs")
 
 
-@click.command("setup")
+@click.command("setup", epilog="example: tritonstack setup torch node")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def setup_command(*, names: tuple[str, ...]) -> int:
     """Make the environments that builds and the local AWS run in: .envs/ and node_modules/ of the project's folder.
@@ -208,7 +208,7 @@ def make_environments(names: Sequence[str], *, root: Path) -> int:
     return code
 
 
-@click.command("snapshots")
+@click.command("snapshots", epilog="example: tritonstack snapshots")
 def snapshots_command() -> None:
     """Write snapshots/: the synthesised templates of every environment, which `tritonstack review` compares.
 

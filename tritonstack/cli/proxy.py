@@ -22,7 +22,7 @@ PORT = 8000
 _NOT_TO_BE_HAD = (errno.EADDRINUSE, errno.EACCES)
 
 
-@click.command("proxy")
+@click.command("proxy", epilog="example: tritonstack proxy -e prod --port 8000")
 @environment_option()
 @click.option(
     "--port",

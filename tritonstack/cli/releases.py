@@ -65,7 +65,7 @@ POOLED = Config(retries={"mode": "adaptive", "max_attempts": 10}, max_pool_conne
 """Systems Manager answers a few histories a second, and an endpoint may have a thousand models."""
 
 
-@click.command("releases")
+@click.command("releases", epilog="example: tritonstack releases -e prod models/iris")
 @environment_option()
 @click.argument("model", required=False, metavar="[[ENDPOINT/]MODEL]")
 @json_option("Print JSON: every release, as schemas/releases.schema.json.")
@@ -177,7 +177,7 @@ def _rows(model: ModelReleases, *, whole: bool) -> Iterator[Sequence[str | Text]
         yield f"  … {len(model.releases) - len(shown)} earlier", "name the model"
 
 
-@click.command("rollback")
+@click.command("rollback", epilog="example: tritonstack rollback -e prod models/iris --yes")
 @environment_option()
 @click.argument("model", metavar="[ENDPOINT/]MODEL")
 @click.option("--to", metavar="DIGEST", help="Digest to roll back to. [default: the release before the current one]")
@@ -306,7 +306,7 @@ COLD = (
 )
 
 
-@click.command("verify")
+@click.command("verify", epilog="example: tritonstack verify -e prod iris")
 @environment_option()
 @click.argument("models", nargs=-1, metavar="[[ENDPOINT/]MODEL]…")
 @json_option()

@@ -138,7 +138,7 @@ DEFAULT_BASES = ("origin/main", "main")
 file_option = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("review")
+@click.command("review", epilog="example: tritonstack review --base main --fail-on replacement")
 @click.option("--base", help=f"Branch, tag or commit to compare with; default: {', then '.join(DEFAULT_BASES)}.")
 @json_option("Print the report as JSON, as schemas/review.schema.json, instead of a table.")
 @click.option("--output", type=file_option, help="Write that JSON to this file.")

@@ -18,7 +18,7 @@ from tritonstack import VERSION
 from tritonstack.aws.session import RENEW, credentials_ended
 from tritonstack.disk import FULL, NO_SPACE, disk_full, written_file
 from tritonstack.errors import TritonstackError, alike, visible
-from tritonstack.extensions import extensions, is_of_another, not_installed, registered
+from tritonstack.extensions import extensions, install_command, is_of_another, not_installed, registered
 from tritonstack.paths import LIBRARY, find_project
 
 REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.ENOTDIR, *FULL)

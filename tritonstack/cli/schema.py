@@ -43,7 +43,7 @@ def schema_names() -> list[str]:
     return [*SCHEMAS, *extensions(GROUP)]
 
 
-@click.command("schema")
+@click.command("schema", epilog="example: tritonstack schema environment recipe --folder schemas")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--folder",

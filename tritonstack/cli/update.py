@@ -25,7 +25,7 @@ from tritonstack.models.source import archives_of
 from tritonstack.paths import environment_file
 
 
-@click.command("update")
+@click.command("update", epilog="example: tritonstack update iris retrained.onnx")
 @click.argument("model", metavar="MODEL")
 @click.argument("source", metavar="[FILE_OR_FOLDER]", required=False, type=click.Path(path_type=Path))
 @environment_option("Name of the environment that serves it.")

@@ -168,7 +168,7 @@ ONE_OR_MORE = click.IntRange(1)
 PER_CENT = Number(min=0, max=100, min_open=True, max_open=True)
 
 
-@click.command("bench")
+@click.command("bench", epilog="example: tritonstack capacity bench models/iris --rate 50,100 --seconds 5")
 @click.argument("names", nargs=-1, metavar="NAME...")
 @environment_option()
 @click.option(

@@ -148,7 +148,12 @@ region_option = click.option(
 )
 
 
-@click.group("prices", cls=SuggestingGroup, invoke_without_command=True)
+@click.group(
+    "prices",
+    epilog="example: tritonstack capacity prices list --region us-east-1",
+    cls=SuggestingGroup,
+    invoke_without_command=True,
+)
 @json_option()
 @click.pass_context
 def command(context: click.Context, /, *, as_json: bool) -> None:
@@ -157,7 +162,7 @@ def command(context: click.Context, /, *, as_json: bool) -> None:
         context.invoke(list_prices, regions=(), as_json=as_json)
 
 
-@command.command("list")
+@command.command("list", epilog="example: tritonstack capacity prices list --region us-east-1")
 @region_option
 @json_option()
 def list_prices(*, regions: Sequence[str], as_json: bool) -> None:
@@ -172,7 +177,7 @@ def list_prices(*, regions: Sequence[str], as_json: bool) -> None:
         show_prices(chosen, loaded, project=find_project())
 
 
-@command.command("update")
+@command.command("update", epilog="example: tritonstack capacity prices update --region eu-west-1")
 @region_option
 def update(*, regions: Sequence[str]) -> int:
     """Update the project's prices.json from AWS's Price List: on-demand prices of endpoints' instances.

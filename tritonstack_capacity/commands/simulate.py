@@ -78,7 +78,7 @@ def write_text(file: Path, text: str) -> None:
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("simulate")
+@click.command("simulate", epilog="example: tritonstack capacity simulate scenario.yaml --html simulation.html")
 @click.argument("scenario", type=FILE)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of every random number.")
 @click.option("--trace", type=FILE, help="Take arrivals from this CSV (time_seconds,model), not from the scenario.")

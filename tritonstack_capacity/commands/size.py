@@ -35,7 +35,9 @@ DEFAULT_REGION = "us-east-1"
 Read = TypeVar("Read")
 
 
-@click.command("size")
+@click.command(
+    "size", epilog="\b\nexample: tritonstack capacity size --measurements bench.csv --load 6000 --latency-ms 1000"
+)
 @click.option(
     "--measurements",
     type=click.Path(path_type=Path),

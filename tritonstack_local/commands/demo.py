@@ -72,7 +72,7 @@ class Row:
     again_ms: float | None = None
 
 
-@click.command("demo")
+@click.command("demo", epilog="example: tritonstack local demo --endpoint models")
 @environment_option()
 @click.option("--endpoint", "only", help="Invoke this endpoint alone.  [default: every multi-model endpoint]")
 @json_option()

@@ -172,7 +172,7 @@ LOCK = "deployment.lock"
 WAITING = "waiting for another local deploy or local destroy"
 
 
-@click.command("deploy")
+@click.command("deploy", epilog="example: tritonstack local deploy -e local")
 @environment_option()
 @click.option(
     "--concurrency",

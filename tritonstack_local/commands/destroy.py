@@ -21,7 +21,7 @@ from tritonstack_local.commands.deploy import LocalDeployment, following, one_de
 from tritonstack_local.commands.stacks import goes_on_with, own_stacks
 
 
-@click.command("destroy")
+@click.command("destroy", epilog="example: tritonstack local destroy -e local")
 @environment_option()
 def destroy_command(*, environment: str) -> None:
     """Remove ENVIRONMENT from the local AWS with the real CDK CLI, and with it the stacks that left its file."""

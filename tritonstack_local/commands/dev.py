@@ -55,7 +55,7 @@ Stamps = Mapping[Path, tuple[int, int]]
 Outputs = Mapping[str, "np.ndarray[Any, Any]"]
 
 
-@click.command("dev")
+@click.command("dev", epilog="example: tritonstack local dev -e local")
 @environment_option()
 def dev_command(*, environment: str) -> None:
     """Watch model_repos/ and the file of ENVIRONMENT; build, invoke and release on the local AWS what is saved.

@@ -25,12 +25,12 @@ CDK_HASH = r"(?<=.)[0-9A-F]{8}$"
 """What the CDK appends to a construct's path for a logical id; the ids of the bootstrap's template have none."""
 
 
-@click.group("iam")
+@click.group("iam", epilog="example: tritonstack local iam report")
 def iam_command() -> None:
     """Report which permissions each role used, and what was denied."""
 
 
-@iam_command.command("report")
+@iam_command.command("report", epilog="example: tritonstack local iam report --json")
 @click.option(
     "--records",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

@@ -265,7 +265,7 @@ PORT = click.IntRange(0, 65535)
 IAM_STAYS = "IAM stays on; to start without it: tritonstack local down, then tritonstack local up --no-iam"
 
 
-@click.command("up")
+@click.command("up", epilog="example: tritonstack local up --port 0")
 @click.option(
     "--port",
     default=EMULATOR_PORT,
@@ -310,7 +310,7 @@ def up(*, port: int, runtime_port: int, no_iam: bool) -> None:
         steps.note(IAM_STAYS if stays else off)
 
 
-@click.command("down")
+@click.command("down", epilog="example: tritonstack local down")
 def down() -> None:
     """Stop the local AWS and its runtime, and list what stays on this machine, with sizes.
 
@@ -332,7 +332,7 @@ PATH_BACK = 'if [ -n "${TRITONSTACK_PATH-}" ]; then PATH=${PATH#"$TRITONSTACK_PA
 """Takes our folder off PATH where ``env`` put it."""
 
 
-@click.command("env")
+@click.command("env", epilog="example: tritonstack local env --role deployer")
 @click.option("--unset", is_flag=True, help="Print the commands that unset the variables instead.")
 @click.option("--role", help="Name or ARN of a role to act as, instead of the account's administrator.")
 def env(*, unset: bool, role: str | None) -> None:

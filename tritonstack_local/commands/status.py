@@ -31,7 +31,7 @@ LEFT_SECONDS = 15.0
 """How often a live view compares what is deployed with the files, which takes longer than the status itself."""
 
 
-@click.command("status")
+@click.command("status", epilog="example: tritonstack local status --watch")
 @click.option("--watch", is_flag=True, help="Show a live view, until interrupted.")
 @json_option("Print the runtime's own JSON, and what left the environments' files.")
 def status_command(*, watch: bool, as_json: bool) -> None:
@@ -210,7 +210,7 @@ def _since(moment: str) -> str:
 PAUSE_SECONDS = 0.2
 
 
-@click.command("logs")
+@click.command("logs", epilog="example: tritonstack local logs emulator -n 20")
 @click.argument("name", required=False)
 @click.option(
     "-n", "--lines", default=50, show_default=True, type=click.IntRange(1), help="Number of lines from the end."

@@ -1,0 +1,132 @@
+"""Each command's help ends with one example, and it works: it is run, or, where it says why not, parsed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from scripts.documentation.commands_page import command_of
+from tests.docs.pages import code_blocks
+from tests.docs.shell_commands import problem
+from tests.test_cli import EVERY
+from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED
+from tritonstack.cli.project import write_project
+from tritonstack.paths import REPOSITORY
+
+BEGINS = "example: tritonstack "
+MODELS = REPOSITORY / "tests" / "adding" / "fixtures"
+RUN = (
+    *("init", "docs", "add", "update", "lint", "explain", "build", "pack", "schema", "clean", "builders", "snapshots"),
+    *("review", "pipeline bootstrap", "capacity size", "capacity simulate", "capacity prices list", "local down"),
+)
+"""Commands whose examples run here, in this order, in one project: a reader's."""
+NOT_RUN = {
+    "setup": ("installs gigabytes", "tests/cli/test_project.py"),
+    "preflight": ("reads an account", "tests/cli/test_preflight.py"),
+    "publish": ("writes to an account's bucket", "tests/cli/test_session.py"),
+    "prepare": ("reads an account's bucket", "tests/preparation/test_prepare_command.py"),
+    "outputs": ("reads an account", "tests/e2e/local/test_outputs.py"),
+    "invoke": ("sends a request to an endpoint", "tests/cli/test_session.py"),
+    "proxy": ("serves until it is interrupted", "tests/cli/test_proxy.py"),
+    "verify": ("sends requests to an endpoint", "tests/cli/test_releases.py"),
+    "releases": ("reads an account", "tests/releases/test_on_the_local_aws.py"),
+    "rollback": ("writes to an account", "tests/releases/test_on_the_local_aws.py"),
+    "prune": ("deletes in an account", "tests/cli/test_session.py"),
+    "leftovers": ("deletes in an account", "tests/cli/test_leftovers.py"),
+    "dashboard": ("reads an account", "tests/cli/test_dashboard.py"),
+    "capacity bench": ("sends requests for seconds", "tests/e2e/local/test_bench.py"),
+    "capacity prices update": ("reads AWS's Price List", "tests/tritonstack_capacity/test_prices.py"),
+    "local up": ("starts a local AWS", "tests/tritonstack_local/test_commands.py"),
+    "local status": ("needs a local AWS, and ends when it is interrupted", "tests/tritonstack_local/test_commands.py"),
+    "local logs": ("needs a local AWS", "tests/tritonstack_local/test_commands.py"),
+    "local env": ("needs a local AWS", "tests/tritonstack_local/test_commands.py"),
+    "local iam report": ("needs a local AWS", "tests/tritonstack_local/emulator/test_iam_commands.py"),
+    "local deploy": ("deploys for seconds", "tests/e2e/local/test_whole_way.py"),
+    "local dev": ("goes on until it is interrupted", "tests/e2e/test_dev.py"),
+    "local destroy": ("needs a deployed environment", "tests/e2e/local/test_whole_way.py"),
+    "local demo": ("needs a deployed environment", "tests/e2e/local/test_whole_way.py"),
+}
+"""Command → why its example is parsed alone, and the tests that run the command: on the local AWS, or over a fake."""
+GROUPS = {name for name, command in EVERY.items() if isinstance(command, click.Group)}
+PIPELINE = """\
+name: line
+account: "123456789012"
+region: us-east-1
+source:
+  connection: arn:aws:codeconnections:us-east-1:123456789012:connection/11111111-2222-3333-4444-555555555555
+  repository: a/b
+stages: [{environment: local}]
+"""
+
+
+def example(name: str) -> str:
+    """The command line at the end of a command's help, without the program."""
+    context = click.Context(command_of(name), info_name=name, terminal_width=80)
+    last = command_of(name).get_help(context).rstrip().splitlines()[-1].strip()
+    assert last.startswith(BEGINS), f"{name} --help ends with «{last}», not with one line «{BEGINS}…»: set `epilog`"
+    return last.removeprefix(BEGINS)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_help_of_each_command_ends_with_an_example_of_it(name: str) -> None:
+    words = shlex.split(example(name))
+    assert words[: len(name.split())] == name.split()
+    assert problem(("tritonstack", *words)) is None
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_each_example_is_run_or_says_where_the_command_is(name: str) -> None:
+    if name in GROUPS:
+        assert any(example(name).startswith(f"{other} ") or example(name) == other for other in EVERY if other != name)
+        return
+    assert (name in RUN) != (name in NOT_RUN), f"add {name} to RUN, or to NOT_RUN with a reason and its tests"
+    if name in NOT_RUN:
+        assert (REPOSITORY / NOT_RUN[name][1]).is_file()
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with the files that the examples name, but for those that an example before them writes."""
+    root = tmp_path_factory.mktemp("reader") / "my-project"
+    write_project(root)
+    shutil.copy(MODELS / "classifier.onnx", root / "iris.onnx")
+    for name in ("model.onnx", "retrained.onnx"):
+        shutil.copy(MODELS / "classifier.onnx", root / name)
+    local = (root / "environments" / "local.yaml").read_text()
+    for name in ("dev", "prod"):
+        (root / "environments" / f"{name}.yaml").write_text(local.replace("environment: local", f"environment: {name}"))
+    shutil.copy(PUBLISHED, root / "bench.csv")
+    [scenario] = [block for block in code_blocks("docs/simulate.md") if block.file == "scenario.yaml"]
+    (root / "scenario.yaml").write_text(scenario.text)
+    tritonstack(root, ["add", "iris.onnx"])
+    return root
+
+
+def tritonstack(folder: Path, words: list[str]) -> subprocess.CompletedProcess[str]:
+    """The command line as a reader runs it: nothing of the caller's AWS."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "TRITONSTACK_"))}
+    variables = {**kept, "PYTHONPATH": str(REPOSITORY), "CDK_VALIDATION": "false", "COLUMNS": "120"}
+    variables["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = [sys.executable, "-m", "tritonstack", *words]
+    return subprocess.run(
+        command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_an_example_works_as_it_stands(name: str, project: Path) -> None:
+    if name == "review":
+        git = ["git", "-c", "user.name=reader", "-c", "user.email=reader@example.com"]
+        for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "the project"]):
+            subprocess.run([*git, *words], cwd=project, check=True, capture_output=True)
+    if name == "pipeline bootstrap":  # a pipeline's synthesis, which `snapshots` would do, is for a clone
+        (project / "pipeline.yaml").write_text(PIPELINE)
+    ended = tritonstack(project, shlex.split(example(name)))
+    assert ended.returncode == 0, f"tritonstack {example(name)}\n{ended.stdout}{ended.stderr}"
