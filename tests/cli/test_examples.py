@@ -39,6 +39,7 @@ NOT_RUN = {
     "releases": ("reads an account", "tests/releases/test_on_the_local_aws.py"),
     "rollback": ("writes to an account", "tests/releases/test_on_the_local_aws.py"),
     "prune": ("deletes in an account", "tests/cli/test_session.py"),
+    "remove": ("reads the requests of an account", "tests/cli/test_remove.py"),
     "leftovers": ("deletes in an account", "tests/cli/test_leftovers.py"),
     "dashboard": ("reads an account", "tests/cli/test_dashboard.py"),
     "capacity bench": ("sends requests for seconds", "tests/e2e/local/test_bench.py"),

@@ -32,7 +32,7 @@ from tritonstack.releases.records import read_record
 from tritonstack.releases.requests import requests_command, requests_of_the_last_day
 
 
-@click.command("remove")
+@click.command("remove", epilog="example: tritonstack remove iris --yes")
 @click.argument("model", metavar="MODEL")
 @click.option("--yes", is_flag=True, help="Remove without the question.")
 @click.option(
