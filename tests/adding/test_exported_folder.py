@@ -22,14 +22,14 @@ THREE = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def write_encoder(folder: Path, *, about: dict[str, Any], inputs: tuple[str, ...] = THREE, labels: int = 2) -> Path:
-    """An encoder whose logits are the sums of its inputs, with its tokenizer and its configuration."""
+    """An encoder whose logits are the largest values of its inputs, with its tokenizer and its configuration."""
     names = [{"name": name, "dtype": "INT64", "shape": ["batch", "length"]} for name in inputs]
     graph = {
         "inputs": names,
         "outputs": [{"name": "logits", "dtype": "INT64", "shape": ["batch", labels]}],
         "nodes": [
-            *[node("ReduceSum", [each], [f"sum_{each}"], keepdims=1) for each in inputs],
-            node("Concat", [f"sum_{each}" for each in inputs][:labels], ["logits"], axis=1),
+            *[node("ReduceMax", [each], [f"top_{each}"], axes=[1], keepdims=1) for each in inputs],
+            node("Concat", [f"top_{each}" for each in inputs][:labels], ["logits"], axis=1),
         ],
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def test_a_folder_is_added_with_its_labels_and_answers_its_sample(tmp_path: Path
     assert recipe.adapters.text.inputs == THREE
     assert recipe.client_files == ("labels.txt", "tokenizer.json")
     answer = json.loads((written.folder / "sample/answer.json").read_text())
-    assert answer["outputs"][0]["data"][1] == 11  # the mask of nine words and two special tokens
+    assert answer["outputs"][0]["data"][1] == 1  # of the mask
 
 
 def test_of_several_graphs_the_whole_command_for_one_is_printed(tmp_path: Path) -> None:
