@@ -43,7 +43,7 @@ test: setup ## The test suite: unit tests, one whole way through, seeded samples
 
 .PHONY: test-all
 test-all: setup ## Every test, the long ones included
-	@$(PYTHON) scripts/setup.py torch dali tensorflow perf-analyzer
+	@$(PYTHON) scripts/setup.py torch dali tensorflow perf-analyzer trainers
 	@CDK_VALIDATION=false $(RUN) pytest $(PARALLEL)
 
 .PHONY: systems

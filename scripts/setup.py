@@ -37,12 +37,14 @@ ENVS = ROOT / ".envs"
 REQUIREMENTS = ROOT / "requirements"
 """Beside this script, in a wheel too."""
 UV_VERSION = "0.13.8"
-VIRTUAL = ("main", "emulator", "backends", "exporters", "torch", "dali", "tensorflow")
+TRAINERS = "trainers"
+VIRTUAL = ("main", "emulator", "backends", "exporters", "torch", "dali", "tensorflow", TRAINERS)
 # Packages that tests and checks need, added to the environment `main`.
 DEVELOPMENT = "development"
 # What Triton's Python backend imports. That backend reads arrays by the layout of NumPy 1, which has no wheels for 3.13
-# and newer: so these environments are made with one of these versions, whatever the rest runs on.
-SERVER_SIDE = ("backends", "torch", "dali", "tensorflow")
+# and newer: so these environments are made with one of these versions, whatever the rest runs on. Trainers takes PyTorch
+# from the environment torch, so it has that one's Python.
+SERVER_SIDE = ("backends", "torch", "dali", "tensorflow", TRAINERS)
 SERVER_MINORS = ("3.12", "3.11")
 # Programs out of wheels, without the requirements of the Python packages around them.
 PERF_ANALYZER = "perf-analyzer"
@@ -378,6 +380,9 @@ def make_virtual(name: str, folder: Path) -> None:
         install(name, folder)
     else:
         install(name, folder, "--compile-bytecode")
+    if name == TRAINERS:  # last on the path: what both environments have is this one's
+        packages = next(folder.glob("lib/python3*/site-packages"))
+        (packages / "torch.pth").write_text(f"{ENVS / 'torch' / packages.relative_to(folder)}\n")
 
 
 def compile_cdk(folder: Path) -> None:
@@ -530,6 +535,8 @@ def lock() -> None:
         extra = ["--no-deps"] if source.stem in PROGRAMS else ["--universal", "--python-version", "3.11"]
         target = source.with_suffix(".txt")
         print(f"lock: {target.relative_to(ROOT)}")
+        if (left_out := source.with_suffix(".overrides")).is_file():
+            extra += ["--overrides", str(left_out.relative_to(ROOT))]
         extra += ["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"]
         uv_pip("compile", *extra, "--upgrade", str(source.relative_to(ROOT)), "-o", str(target.relative_to(ROOT)))
 
