@@ -42,8 +42,8 @@ VIRTUAL = ("main", "emulator", "backends", "exporters", "torch", "dali", "tensor
 # Packages that tests and checks need, added to the environment `main`.
 DEVELOPMENT = "development"
 # What Triton's Python backend imports. That backend reads arrays by the layout of NumPy 1, which has no wheels for 3.13
-# and newer: so these environments are made with one of these versions, whatever the rest runs on. Trainers takes PyTorch
-# from the environment torch, so it has that one's Python.
+# and newer: so these environments are made with one of these versions, whatever the rest runs on. `trainers` takes
+# PyTorch from the environment `torch`, so it has that one's Python.
 SERVER_SIDE = ("backends", "torch", "dali", "tensorflow", TRAINERS)
 SERVER_MINORS = ("3.12", "3.11")
 # Programs out of wheels, without the requirements of the Python packages around them.
