@@ -46,7 +46,7 @@ class Kind:
     what: str
     add: list[str]
     model: str
-    refused: list[str] = field(default_factory=list)
+    refused: bool = False
     typed: list[str] = field(default_factory=list)  # commands, without those that all kinds share
     by_hand: str = ""  # what git finds changed before a command, which no command had changed
     seconds: float = 0.0
@@ -68,14 +68,14 @@ class User:
     folder: Path
     seconds: float = 0.0
 
-    def types(self, line: str, *, expect: int = 0, folder: Path | None = None) -> str:
+    def types(self, line: str, *, expect: int = 0) -> str:
         """What one command line prints on either stream."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "TRITONSTACK_"))}
-        trainers = environment_python("trainers").parent
-        path = [self.installed.folder / "bin", *(each for each in (trainers,) if "tritonstack" not in line)]
+        path = [self.installed.folder / "bin", REPOSITORY / "node_modules/.bin"]
         variables = {
             **{name: value for name, value in kept.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")},
-            "PATH": os.pathsep.join([*map(str, path), str(REPOSITORY / "node_modules/.bin"), kept["PATH"]]),
+            "PATH": os.pathsep.join([*map(str, path), kept["PATH"]]),
+            "HF_HUB_OFFLINE": "1",
             "CDK_VALIDATION": "false",
             "TRITONSTACK_PORT": "0",
             "TRITONSTACK_RUNTIME_PORT": "0",
@@ -85,7 +85,7 @@ class User:
         }
         started = time.monotonic()
         ended = subprocess.run(
-            shlex.split(line), cwd=folder or self.folder, env=variables, stdin=subprocess.DEVNULL, text=True,
+            shlex.split(line), cwd=self.folder, env=variables, stdin=subprocess.DEVNULL, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900, check=False,
         )  # fmt: skip
         self.seconds += time.monotonic() - started
@@ -147,28 +147,25 @@ def ask(user: User, kind: Kind, made: Path) -> str:
     return compare(json.loads(user.types(line)), known)
 
 
-def printed_commands(text: str) -> list[str]:
-    """Commands that a refusal prints: lines that begin with a program of the libraries."""
-    lines = [line.strip(" │") for line in text.splitlines()]
-    return [line for line in lines if line.startswith(("python -m ", "optimum-cli "))]
-
-
 def add(user: User, kind: Kind, made: Path) -> None:
-    """Give a kind's file to `tritonstack add`, after what a refusal says to type."""
+    """Give a kind's file to `tritonstack add`; where that refuses it, type the line that it prints."""
     folder = made / kind.name
-    path = {each: str(folder / each) for each in (*kind.add, *kind.refused) if (folder / each.split("/")[0]).exists()}
-    if kind.refused:
-        line = shlex.join(["tritonstack", "add", *(str(folder / each) for each in kind.refused)])
-        refusal = user.types(line, expect=2)
-        kind.typed.append(f"tritonstack add {' '.join(kind.refused)} (refused)")
-        commands = printed_commands(refusal)
-        assert commands, refusal
-        for command in commands:
-            user.types(command, folder=folder)
-            kind.typed.append(command.replace(f"{folder}/", ""))
-        path = {each: str(folder / each) for each in kind.add}
-    user.types(shlex.join(["tritonstack", "add", *(path.get(each, each) for each in kind.add)]))
+    given = [str(folder / each) if (folder / each).exists() else each for each in kind.add]
+    printed = user.types(shlex.join(["tritonstack", "add", *given]), expect=2 if kind.refused else 0)
     kind.typed.append(f"tritonstack add {shlex.join(kind.add)}")
+    if not kind.refused:
+        return
+    (line,) = (each.partition("do:")[2].strip() for each in printed.splitlines() if each.strip().startswith("do:"))
+    kind.typed.append(line.replace(f"{folder}/", "").replace(f"{user.folder}/", ""))
+    make_environment, install_libraries, *convert_and_add = line.split(" && ")
+    assert " -m venv " in make_environment
+    assert "/pip install " in install_libraries
+    # What pip would install once more, gigabytes, has been installed by `scripts/setup.py trainers`.
+    environment = user.folder / shlex.split(make_environment)[-1]
+    environment.parent.mkdir(parents=True, exist_ok=True)
+    environment.symlink_to(environment_python("trainers").parents[1])
+    for command in convert_and_add:
+        user.types(command)
 
 
 @pytest.fixture(scope="module")
