@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.models.folders import write_double
+from tritonstack import disk
 from tritonstack.archives.programs import run_script
 from tritonstack.cli import root as cli
-from tritonstack.disk import disk_full, partial_folder
+from tritonstack.disk import disk_full, exchange, partial_folder
 from tritonstack.errors import WorkFailedError
 from tritonstack.paths import REPOSITORY
 from tritonstack.untrusted.unpacking import UnpackLimits, UnsafeArchiveError, unpack
@@ -134,3 +135,21 @@ def test_a_partial_folder_may_be_made_in_another_of_the_same_process(tmp_path: P
             assert inner.parent == outer
         assert outer.is_dir()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("has_step", [True, False])
+def test_two_folders_are_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_step: bool) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    if not has_step:
+        monkeypatch.setattr(disk.ctypes, "CDLL", lambda *_, **__: object())
+    exchange(tmp_path / "new", tmp_path / "old")
+    assert {path.name: (path / "file").read_text() for path in tmp_path.iterdir()} == {"old": "new", "new": "old"}
+
+
+def test_an_exchange_with_a_folder_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    with pytest.raises(FileNotFoundError, match="new"):
+        exchange(tmp_path / "new", tmp_path / "old")
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -139,3 +140,29 @@ def link_or_copy(source: Path | str, target: Path | str) -> None:
         os.link(os.path.realpath(source), target)
     except OSError:  # another file system
         shutil.copy2(source, target)
+
+
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+"""``<fcntl.h>`` and ``<linux/fs.h>``."""
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Swap two folders of a file system in one step: a process that is killed has swapped them, or has not.
+
+    Where the system has no such step (``renameat2``), ``other`` is ``<other>.before`` next to it meanwhile: a killed
+    process then leaves it under that name.
+    """
+    swap = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    arguments = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    if swap is not None and swap(*arguments) == 0:
+        return
+    if swap is not None and ctypes.get_errno() not in (errno.EINVAL, errno.ENOSYS):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(one), None, str(other))
+    aside = other.with_name(f"{other.name}.before")
+    other.rename(aside)
+    try:
+        one.rename(other)
+    except BaseException:
+        aside.rename(other)
+        raise
+    aside.rename(one)

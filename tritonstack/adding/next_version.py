@@ -34,7 +34,7 @@ from tritonstack.adding.sources import read_source
 from tritonstack.adding.torchscript_model import ENVIRONMENT
 from tritonstack.adding.trial import REPAIRED
 from tritonstack.archives.programs import Report, has_environment
-from tritonstack.disk import link_or_copy, partial_folder
+from tritonstack.disk import exchange, link_or_copy, partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing, refuse
 from tritonstack.lint import ServingTarget, lint_folder
 from tritonstack.lint.registry import shown
@@ -132,13 +132,7 @@ def update_model(
         recorded, skipped = _recorded(work, replace(places, repositories=partial), report, announce)
         notes += [note for each in recorded for note in _on_tolerance(each, recipe)]
         files = tuple(_changed_files(folder, copy))
-        before = partial / f"{folder_name}.before"
-        folder.rename(before)
-        try:
-            copy.rename(folder)
-        except BaseException:
-            before.rename(folder)
-            raise
+        exchange(copy, folder)  # never a moment without the folder: what a killed process left here is removed
     return Updated(folder=folder, files=files, changes=changes, recorded=recorded, skipped=skipped, notes=tuple(notes))
 
 
