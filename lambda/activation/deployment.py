@@ -86,9 +86,10 @@ def deploy(aws: Aws, operation: Operation, properties: Properties, replaced: Pro
     written = []
     for model, digest in sorted(moving.items()):
         name = properties.record_path + model
-        if model in values and moved_already(notes_of(aws.ssm, name), to=properties.token, over=over):
+        ours = {"writer": "deployment", "set": properties.token, "over": over, "request": operation.request}
+        if model in values and moved_already(notes_of(aws.ssm, name), ours):
             continue  # the event was delivered before; a move of the record since then was intended
-        note: Note = {"writer": "deployment", "digest": digest, "set": properties.token, "over": over}
+        note: Note = {**ours, "digest": digest}
         # Written where the value is the same, too: the note shows that the move was made, and a rollback leaves it.
         description = new.note(model, note, before=values.get(model), platform=properties.platform)
         move(aws.ssm, operation, name, digest, description)

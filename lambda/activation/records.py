@@ -20,7 +20,8 @@ PARAMETERS_AT_ONCE = 10
 Note = Mapping[str, Any]
 """A record's description: ``writer`` (deployment, restored, rollback), ``digest`` (the value that it was written with:
 a later writer may leave a description as it is), ``before``, ``platform``, ``commit``, ``write`` (another one for each
-write); of a deployment also ``set`` and ``over``, the tokens of its set and of the set that it replaced."""
+write); of a deployment also ``set`` and ``over``, the tokens of its set and of the set that it replaced, and
+``request``, which versions before 0.1.0's notes lack."""
 
 
 def values_of(ssm: SSMClient, path: str, models: Iterable[str]) -> dict[str, str]:
@@ -63,14 +64,15 @@ def note_of(version: Mapping[str, Any]) -> Note:
     return note if wanted <= note.keys() and note["digest"] == version["Value"] else {}
 
 
-def moved_already(notes: Iterable[Note], *, to: str, over: str | None) -> bool:
-    """Whether a deployment of the set ``to`` over the set ``over`` made its move, and nothing undid it.
+def moved_already(notes: Iterable[Note], ours: Note) -> bool:
+    """Whether the request that would write the note ``ours`` made its move, and nothing undid it.
 
-    ``notes`` are newest first; moves by ``tritonstack rollback`` or by hand since then are kept.
+    ``notes`` are newest first; moves by ``tritonstack rollback`` or by hand since then are kept. The same sets alone do
+    not make the same move: another attempt at a deployment that failed is another request.
     """
     for note in notes:
         if note.get("writer") == "deployment":
-            return bool((note["set"], note["over"]) == (to, over))
+            return all(note.get(member, ours[member]) == ours[member] for member in ("set", "over", "request"))
         if note.get("writer") == "restored":
             return False
     return False

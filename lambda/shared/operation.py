@@ -39,6 +39,7 @@ class Operation:
     """What CloudFormation does with a resource at the time of an event.
 
     Attributes:
+        request: CloudFormation's id of the request: the same however often Lambda delivers its event.
         undoes: whether it undoes an update that failed or was cancelled.
         stack_status: the stack's, when the operation began.
     """
@@ -46,6 +47,7 @@ class Operation:
     def __init__(self, event: Event, cloudformation: CloudFormationClient) -> None:
         """Find the operation of ``event``. Raises SupersededError where CloudFormation does not wait for it."""
         self._event, self._cloudformation = event, cloudformation
+        self.request: str = event.get("RequestId", "")
         for pause in (*PAUSES, None):
             found = self._find()
             if found is not None:

@@ -66,6 +66,7 @@ class World:
         self.superseded = 0
         self.aws = FakeRecords()
         self._forward: list[Mapping[str, str]] = []  # properties that CloudFormation moved to, or began to
+        self._requests: list[dict[str, Any]] = []  # events without their ids, in the order of their ids
         self.clients = clients.Aws(self.aws.client)
 
     def publish(self, models: Mapping[str, str], *, prefix: str = PREFIX) -> None:
@@ -102,9 +103,13 @@ class World:
         }
         if old is not None:
             event["OldResourceProperties"] = old
-        if self._sends(event):
-            self.begin(event)
-        return self.deliver(event)
+        sends = self._sends(event)
+        if event not in self._requests or (sends and event != self._requests[-1]):
+            self._requests.append(event)  # else Lambda delivers it again
+        identified = {**event, "RequestId": f"request-{len(self._requests) - self._requests[::-1].index(event)}"}
+        if sends:
+            self.begin(identified)
+        return self.deliver(identified)
 
     def begin(self, event: Mapping[str, Any]) -> None:
         """CloudFormation begins the operation that it sends this event for."""

@@ -54,6 +54,11 @@ TWO_RUNS = [
     ("respond",), ("succeed",), ("settle",),
 ]  # fmt: skip
 """One of two runs of an event deletes a record that the other one deleted, when the update has ended well."""
+AGAIN_AFTER_A_HAND = [
+    ("deploy", {"bert": B}), ("respond",), ("fail",), ("hand", "bert", A, False), ("undo",), ("respond",), ("succeed",),
+    ("settle",), ("deploy", {"bert": B}), ("respond",), ("succeed",), ("settle",),
+]  # fmt: skip
+"""A deployment that failed, whose record was moved back by hand before CloudFormation did, is tried again."""
 
 
 class LostError(BaseException):
@@ -202,6 +207,7 @@ class Stack:
             "ResourceType": f"Custom::{NAME}",
             "LogicalResourceId": NAME,
             "StackId": worlds.STACK,
+            "RequestId": f"request-{len(self.sent)}",
             "ResourceProperties": self.world.properties(new),
             "OldResourceProperties": self.world.properties(old),
         }
@@ -259,6 +265,7 @@ class Stack:
 @given(first=SETS, episodes=st.lists(deployments(), max_size=4))
 @example(first={"bert": A}, episodes=[OVERTAKEN])
 @example(first={"bert": B, "t5": A}, episodes=[TWO_RUNS])
+@example(first={"bert": A}, episodes=[AGAIN_AFTER_A_HAND])
 def test_records_are_those_of_the_set_in_force_however_runs_interleave(first: Any, episodes: Any) -> None:
     stack = Stack(first)
     try:
