@@ -1,6 +1,6 @@
 """Models of one's own, of each kind that people bring: from a file to a response by commands of the wheel alone.
 
-Prints a table of the kinds; TRITONSTACK_OWN_MODELS names a page that is written with it (docs/own-models.md).
+Prints a table of the kinds; TRITONSTACK_OWN_MODELS names a page that is written with it.
 """
 
 from __future__ import annotations
