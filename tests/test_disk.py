@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import random
@@ -12,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.models.folders import write_double
-from tritonstack import disk
 from tritonstack.archives.programs import run_script
 from tritonstack.cli import root as cli
 from tritonstack.disk import disk_full, exchange, partial_folder
@@ -143,7 +143,7 @@ def test_two_folders_are_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(name)
     if not has_step:
-        monkeypatch.setattr(disk.ctypes, "CDLL", lambda *_, **__: object())
+        monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
     exchange(tmp_path / "new", tmp_path / "old")
     assert {path.name: (path / "file").read_text() for path in tmp_path.iterdir()} == {"old": "new", "new": "old"}
 

@@ -132,7 +132,10 @@ def zipped(**members: str | bytes) -> Callable[[Path], None]:
 
 
 def content(data: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(data) and None
+    def write(path: Path) -> None:
+        path.write_bytes(data)
+
+    return write
 
 
 def safetensors(header: dict[str, Any]) -> bytes:

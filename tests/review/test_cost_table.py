@@ -10,8 +10,7 @@ import pytest
 from tests.cases import cases
 from tests.constructs_lib.templates import ROOT
 from tests.review.reports import report
-from tests.review.small import Template, of, resource, serving, stack
-from tests.review.test_cost import target
+from tests.review.small import Template, of, resource, serving, stack, target
 from tritonstack.catalogue.prices import service_price
 from tritonstack.review.change import Level
 from tritonstack.review.costs.amounts import HOURS_A_MONTH
