@@ -81,7 +81,7 @@ def every_command(group: click.Group, path: str = "") -> Iterator[tuple[str, cli
 
 EVERY = dict(every_command(cli.root))
 PRINT_NOTHING_ELSE = {
-    *("init", "setup", "add", "snapshots", "schema", "dashboard", "proxy", "pipeline bootstrap"),
+    *("init", "setup", "add", "update", "remove", "snapshots", "schema", "dashboard", "proxy", "pipeline bootstrap"),
     *("capacity prices update", "local up", "local down", "local env", "local deploy", "local dev", "local destroy"),
 }
 """Commands that have no result: they write files, serve, start, stop, or print lines for a shell."""

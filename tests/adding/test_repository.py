@@ -166,9 +166,9 @@ def test_a_name_is_of_one_model(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_triton_model_says_what_of_it_can_be_added(tmp_path: Path) -> None:
-    write(tmp_path / "given", {"config.json": "{}", "onnx/model.onnx": ""})
+    write(tmp_path / "given", {"notes.txt": "", "onnx/model.onnx": ""})
     with pytest.raises(
-        InputError, match=r"(?s)no Triton model: config.json, onnx/model.onnx.*add .*given/onnx/model.onnx"
+        InputError, match=r"(?s)no Triton model: notes.txt, onnx/model.onnx.*add .*given/onnx/model.onnx"
     ):
         additions(tmp_path / "given", tmp_path)
 
