@@ -157,7 +157,7 @@ def test_the_errors_of_an_environment_are_reported_with_those_of_the_pipeline(fo
 
 
 def test_a_missing_file_is_an_error_that_names_the_page_about_pipelines(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"docs/pipeline\.md"):
+    with pytest.raises(InputError, match=r"tritonstack docs pipeline"):
         load_pipeline(folder / "none.yaml", environments=folder)
 
 
