@@ -164,9 +164,10 @@ def test_an_access_key_that_was_not_given_out_is_refused_also_without_iam(
 
 def test_an_emulator_hands_its_keys_to_no_process_that_it_starts(aws: Emulator) -> None:
     code = "import os; from tritonstack_local.emulator.settings import EmulatorSettings as S; S.read(os.environ); "
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRITONSTACK")}
     ran = subprocess.run(
         [sys.executable, "-c", f"{code}print([name for name in os.environ if name.startswith('TRITONSTACK')])"],
-        env={**os.environ, **KEYS.variables()}, cwd=REPOSITORY, capture_output=True, text=True, check=True,
+        env={**inherited, **KEYS.variables()}, cwd=REPOSITORY, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert ran.stdout.strip() == "[]"
     assert KEYS.token not in aws.log.read_text()
