@@ -177,7 +177,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
     user.types("tritonstack init serving --no-setup")
     project = root / "serving"
     (project / ".envs").mkdir()
-    for name in LINKED:
+    for name in (*LINKED, *(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / ".envs").glob("uv-*"))):
         (project / name).symlink_to(REPOSITORY / name)
     (project / ".envs/main").symlink_to(installed.folder)
     user.folder = project
