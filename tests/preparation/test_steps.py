@@ -226,9 +226,9 @@ def test_weights_in_a_file_of_their_own_go_with_the_graph_and_make_room_for_the_
 ) -> None:
     folder = fresh.places.folder("tiny-engine")
     script = (folder / "export.py").read_text()
-    saved = "onnx.save(graph(weights, bias, told['graph']), path, save_as_external_data=True, size_threshold=0,"
+    saved = "onnx.save(graph(weights, bias, options['graph']), path, save_as_external_data=True, size_threshold=0,"
     saved += " location='weights.bin')"
-    line = 'path.write_bytes(graph(weights, bias, told["graph"]).SerializeToString(deterministic=True))'
+    line = 'path.write_bytes(graph(weights, bias, options["graph"]).SerializeToString(deterministic=True))'
     assert line in script
     (folder / "export.py").write_text(script.replace(line, saved))
     _edit(fresh, "tiny-engine/1/model.onnx,", "tiny-engine/1/model.onnx, tiny-engine/1/weights.bin,")
