@@ -223,7 +223,7 @@ def test_else_the_other_packages_are_packed_for_the_local_python_and_find_that_p
     assert TORCH_SITE in (site / "tritonstack-torch.pth").read_text()
 
 
-def test_a_package_that_is_compiled_for_the_locked_pytorch_is_said_and_the_environment_is_kept(
+def test_a_package_compiled_for_the_locked_pytorch_is_named_and_the_environment_kept(
     with_torch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = make_wheel(tmp_path / "wheels", "torchvision", "0.22", library=b"\x7fELF\0libc10.so\0libtorch_cpu.so\0")

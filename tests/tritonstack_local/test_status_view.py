@@ -161,7 +161,7 @@ def test_a_model_s_figures_are_on_the_line_of_its_whole_name() -> None:
     assert {" 90 s ", " 10 min "} <= set(re.findall(r" \d+ (?:s|min) ", aged))
 
 
-def test_where_the_output_is_no_terminal_the_frames_keep_to_their_columns_and_errors_are_whole() -> None:
+def test_without_a_terminal_frames_keep_to_their_columns_and_errors_are_whole() -> None:
     error = "ModelError 400: " + "unexpected shape for input 'x', " * 20
     told = status(fleet(last_errors=[{"at": datetime.now(tz=UTC).isoformat(), "error": error}]))
     shown = text(view(AWS, told, width=BOX_WIDTH, error_rows=None), width=BOX_WIDTH)
