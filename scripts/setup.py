@@ -23,7 +23,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -547,9 +546,11 @@ def build_wheel() -> None:
     setuptools itself comes from the package index, as requirements/ pins it. Earlier wheels in dist/ are removed.
     """
     dist = ROOT / "dist"
-    with tempfile.TemporaryDirectory(prefix="tritonstack-wheel-") as name:
-        copy, built = Path(name, "source"), Path(name, "dist")
-        copy.mkdir()
+    work = ENVS / "new-wheel"
+    shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
+    try:
+        copy, built = work / "source", work / "dist"
+        copy.mkdir(parents=True)
         for source in BUILT_FROM:
             for path in ROOT.glob(source):
                 if path.is_dir():
@@ -564,6 +565,8 @@ def build_wheel() -> None:
         for earlier in dist.glob("tritonstack-*.whl"):
             earlier.unlink()
         shutil.copy(wheel, made := dist / wheel.name)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
     print(f"setup: {made.relative_to(ROOT)}, {made.stat().st_size / 1e6:.1f} MB")
     print(f"In a virtual environment: pip install '{made}[cdk,local]'")
 
