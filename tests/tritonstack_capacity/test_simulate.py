@@ -107,6 +107,7 @@ def test_the_documented_scenario_and_commands_run_unchanged(tmp_path: Path, monk
     assert sorted(scenarios) == ["deployed.yaml", "scenario.yaml"]
     [commands] = re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(REPOSITORY))  # whose environment the second scenario names
     for name, scenario in scenarios.items():
         written(tmp_path, scenario, name=name)
     for line in commands.splitlines():
