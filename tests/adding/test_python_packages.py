@@ -72,14 +72,15 @@ def test_a_lock_file_with_numpy_is_taken_as_it_is(tmp_path: Path) -> None:
     assert lock(tmp_path, f"# locked elsewhere\n{line}\n") == f"# locked elsewhere\n{line}\n"
 
 
+@pytest.mark.parametrize("locked", [False, True])
 @pytest.mark.parametrize(
     "line",
     ["-r other.txt", "-e .", "--index-url http://elsewhere", "../mine", "mine @ file:///mine", "git+https://h/mine"],
 )
-def test_what_is_no_package_of_the_index_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
-    make_wheel(tmp_path / "wheels", "numpy", "1.26.4")
+def test_what_is_no_package_of_the_index_is_refused_with_its_line(tmp_path: Path, line: str, *, locked: bool) -> None:
+    numpy = make_wheel(tmp_path / "wheels", "numpy", "1.26.4")
     with pytest.raises(InputError, match=r"line 2\n  found:   " + re.escape(line)):
-        lock(tmp_path, f"numpy\n{line}\n")
+        lock(tmp_path, f"{numpy if locked else 'numpy'}\n{line}\n")
 
 
 def test_urls_of_a_pyproject_and_of_the_option_are_refused_and_its_sources_are_not_read(tmp_path: Path) -> None:

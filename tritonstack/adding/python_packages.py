@@ -102,15 +102,15 @@ def lock_packages(needed: NeededPackages, *, python: str, target: Path) -> str:
     A file that is locked already, with NumPy in it, is taken as it is. Raises InputError: a file asks for what is no
     package of the index; WorkFailedError: a package or a version does not exist, or has no wheel; with uv's output.
     """
+    stated = [] if needed.file is None else list(_stated_lines(needed.file))
+    found = _packages(stated, file=str(needed.file)) + _packages(
+        [("--package", line) for line in needed.lines], file=""
+    )
     if needed.file is not None and not needed.lines and needed.file.name == REQUIREMENTS:
         text = needed.file.read_text(encoding="utf-8")
         if _HASH in text and re.search(r"(?m)^numpy\s*==", text):
             target.write_text(text, encoding="utf-8")
             return f"{REQUIREMENTS} is a lock file with hashes, and taken as it is"
-    stated = [] if needed.file is None else list(_stated_lines(needed.file))
-    found = _packages(stated, file=str(needed.file)) + _packages(
-        [("--package", line) for line in needed.lines], file=""
-    )
     lines = [str(each) for each in found]
     if not any(canonicalize_name(each.name) == "numpy" for each in found):
         lines.append(NUMPY)
