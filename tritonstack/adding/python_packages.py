@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from tritonstack.archives.execution_environment import installer, installer_variables
+from tritonstack.archives.installer import last_lines, run_installer
 from tritonstack.catalogue.package_names import package_names
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.untrusted.folder_files import is_fit_file, read_inside, text_inside
@@ -115,25 +114,15 @@ def lock_packages(needed: NeededPackages, *, python: str, target: Path) -> str:
     if not any(canonicalize_name(each.name) == "numpy" for each in found):
         lines.append(NUMPY)
     oldest = min(OLDEST_LOCAL_PYTHON, tuple(map(int, python.split("."))))
-    command = [
-        *(str(installer()), "pip", "compile", "--quiet", "--no-config", "--no-header", "--no-annotate"),
+    ended = run_installer(
+        *("pip", "compile", "--quiet", "--no-config", "--no-header", "--no-annotate"),
         *("--universal", "--python-version", ".".join(map(str, oldest)), "--python", sys.executable),
         *("--no-build", "--generate-hashes", "--no-emit-index-url", "--no-emit-find-links"),
         *("--output-file", str(target.resolve()), "-"),
-    ]
-    ended = subprocess.run(
-        command,
-        env=installer_variables(),
-        input="\n".join(lines) + "\n",
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
+        text="\n".join(lines) + "\n",
     )
     if ended.returncode:
-        said = "\n".join(f"  {line}" for line in ended.stdout.strip().splitlines()[-20:])
-        raise WorkFailedError(f"the packages ({needed.origin}) could not be locked; output of uv:\n{said}")
+        raise WorkFailedError(f"the packages ({needed.origin}) could not be locked; {last_lines(ended)}")
     count = len(re.findall(r"(?m)^[A-Za-z0-9]", target.read_text(encoding="utf-8")))
     return f"{needed.origin}: {count} packages locked for Python {'.'.join(map(str, oldest))} and newer"
 

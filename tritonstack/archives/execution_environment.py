@@ -13,10 +13,8 @@ from __future__ import annotations
 import csv
 import json
 import mmap
-import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,13 +24,14 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from tritonstack.archives.installer import last_lines, run_installer
 from tritonstack.archives.packing import pack_reporting
 from tritonstack.archives.programs import LOCAL_ENVIRONMENT, Report, environment_version, require_environment
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.digest import sha256_of, short_digest
 from tritonstack.models.recipe import ExecutionEnvironment
-from tritonstack.paths import REPOSITORY, environment_python, setup_command, write_text
+from tritonstack.paths import environment_python, write_text
 
 PLATFORM = "x86_64-manylinux_2_28"
 """Every Triton image of the catalogue has a newer C library: Ubuntu 20.04 has 2.31. Python wheels are made for 2.28."""
@@ -271,47 +270,16 @@ def _needs_torch(library: Path) -> bool:
 
 def _install(requirements: Path, site: Path, *, python: str) -> None:
     """Put a lock file's wheels into ``site``."""
-    command = [
-        *(str(installer()), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"),
+    ended = run_installer(
+        *("pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"),
         *("--target", str(site), "--python", sys.executable),
         *("--python-version", python, "--python-platform", PLATFORM),
         *("--require-hashes", "--link-mode", "copy", "--no-config", "-r", str(requirements.resolve())),
-    ]
-    ended = subprocess.run(
-        command,
-        env=installer_variables(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
     )
     if ended.returncode:
-        lines = "\n".join(f"  {line}" for line in ended.stdout.strip().splitlines()[-20:])
-        message = f"the execution environment for Python {python} could not be made; output of uv:\n{lines}"
+        message = f"the execution environment for Python {python} could not be made; {last_lines(ended)}"
         no_wheel = _NO_WHEEL.search(" ".join(ended.stdout.split()))
         raise (NoWheelError if no_wheel else WorkFailedError)(message)
-
-
-def installer_variables() -> dict[str, str]:
-    """The environment of uv: the user's, where pip's settings of wheels and certificates count, too."""
-    variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
-    if "PIP_FIND_LINKS" in variables:
-        variables.setdefault("UV_FIND_LINKS", variables["PIP_FIND_LINKS"].replace(" ", ","))
-    if "PIP_CERT" in variables:
-        variables.setdefault("SSL_CERT_FILE", variables["PIP_CERT"])
-    variables.setdefault("UV_HTTP_TIMEOUT", "180")
-    return variables
-
-
-def installer() -> Path:
-    """``uv``, as ``scripts/setup.py`` installed it. Raises :class:`InputError` where it is not there."""
-    found = sorted((REPOSITORY / ".envs").glob("uv-*/bin/uv"))
-    if not found:
-        place = str(REPOSITORY / ".envs" / "uv-…")
-        raise InputError([Problem(file=place, found="nothing", allowed="the installer", advice=setup_command())])
-    return found[-1]
 
 
 def _tidy(site: Path) -> None:
