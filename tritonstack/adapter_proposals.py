@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 
-from tritonstack.adapters import InputKind
+from tritonstack.adapters import InputKind, ModelInput
 from tritonstack.errors import Problem
 
 TOKENIZER = "tokenizer.json"
@@ -23,18 +23,7 @@ _NORMALISING = """\
 """
 
 
-class Input(Protocol):
-    """An input of a model, with its batch dimension."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def datatype(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-
-def image_fields(tensor: Input) -> dict[str, Any] | None:
+def image_fields(tensor: ModelInput) -> dict[str, Any] | None:
     """Fields of an image adapter for an input: pixels of a square, or an encoded file; None where it takes neither."""
     if tensor.datatype in ("BYTES", "UINT8"):
         return {"input": tensor.name, "encoding": "file-bytes"}
@@ -46,7 +35,7 @@ def image_fields(tensor: Input) -> dict[str, Any] | None:
     return {"input": tensor.name, "encoding": "pixels", "crop": axes[1], "layout": layout}
 
 
-def token_fields(ids: Input, names: Collection[str]) -> dict[str, Any]:
+def token_fields(ids: ModelInput, names: Collection[str]) -> dict[str, Any]:
     """Fields of a text adapter whose tokens' numbers are for ``ids``. ``names``: of the model's inputs."""
     fields: dict[str, Any] = {"encoding": "tokens", "tokenizer": TOKENIZER, "ids": ids.name}
     for role, words in ROLES.items():
@@ -58,7 +47,7 @@ def token_fields(ids: Input, names: Collection[str]) -> dict[str, Any]:
     return fields
 
 
-def text_fields(inputs: Sequence[Input]) -> dict[str, Any] | None:
+def text_fields(inputs: Sequence[ModelInput]) -> dict[str, Any] | None:
     """Fields of a text adapter for a model; None where no input takes a text or tokens."""
     if texts := [each for each in inputs if each.datatype == "BYTES"]:
         return {"encoding": "utf8", "input": texts[0].name}
@@ -69,7 +58,7 @@ def text_fields(inputs: Sequence[Input]) -> dict[str, Any] | None:
 
 
 def missing_adapter(
-    kind: InputKind, inputs: Sequence[Input], *, present: Collection[str], file: str | None = None
+    kind: InputKind, inputs: Sequence[ModelInput], *, present: Collection[str], file: str | None = None
 ) -> Problem:
     """The refusal of an image or a text for a model without an adapter for it, with the lines that recipe.yaml lacks.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
@@ -38,6 +38,18 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 ImageEncoding = Literal["png-bytes", "file-bytes", "pixels"]
 TextEncoding = Literal["utf8", "tokens"]
 InputKind = Literal["image", "text"]
+
+
+class ModelInput(Protocol):
+    """An input of a model, with its batch dimension: a manifest's tensor entry, or a tensor table's."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def datatype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
 
 _Tensor = Annotated[str, Field(min_length=1)]
 _Side = Annotated[int, Field(ge=1, le=16384)]

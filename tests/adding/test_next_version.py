@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 from click.exceptions import Abort
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 import tritonstack.adding.next_version as under_test
+from tests.command_line import run
 from tests.config.environment_file import write_environment
 from tests.lint.onnx_files import node, write_graph
 from tests.models.folders import MODEL, write, write_double
 from tritonstack.cli.root import root
-from tritonstack.errors import InputError, TritonstackError, WorkFailedError
+from tritonstack.errors import InputError, WorkFailedError
 
 SET_BY_HAND = "instance_group [ { kind: KIND_CPU } ] # mine\ndynamic_batching { max_queue_delay_microseconds: 100 }\n"
 
@@ -39,13 +40,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     recipe = tmp_path / "model_repos/net/recipe.yaml"
     recipe.write_text(recipe.read_text().replace("The ONNX model net.onnx.", "Mine."))
     return tmp_path
-
-
-def run(*arguments: str) -> Result:
-    done = CliRunner().invoke(root, list(arguments), standalone_mode=False)
-    if done.exception is not None and not isinstance(done.exception, TritonstackError):
-        raise done.exception
-    return done
 
 
 def graph(path: Path, operator: str, *, width: int = 2, more: str = "", batch: int | str = "N") -> None:

@@ -9,15 +9,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
+from tests.command_line import run
 from tests.config.environment_file import write_environment
 from tests.lint.onnx_files import node, write_graph
 from tests.models.folders import write, write_double
 from tritonstack.cli.root import root
 from tritonstack.client.inputs import InputFile, read_inputs
 from tritonstack.config import load_environment
-from tritonstack.errors import InputError, TritonstackError, WorkFailedError
+from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.manifest import Manifest
 
 FIXTURES = Path(__file__).parents[1] / "adding/fixtures"
@@ -33,13 +34,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "environments").mkdir()
     write_environment(tmp_path / "environments", header="builds: {size: tiny}", endpoint="models: [double]")
     return tmp_path
-
-
-def run(*arguments: str) -> Result:
-    done = CliRunner().invoke(root, list(arguments), standalone_mode=False)
-    if done.exception is not None and not isinstance(done.exception, TritonstackError):
-        raise done.exception
-    return done
 
 
 def models_line(project: Path) -> str:

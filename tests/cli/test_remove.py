@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from click.exceptions import Abort
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from tests import command_line
 from tests.config.environment_file import write_environment
 from tests.fake_aws import DENIED, FakeAws
 from tests.models.folders import write_double
 from tritonstack.cli import remove
-from tritonstack.cli.root import root
-from tritonstack.errors import InputError, Problem, TritonstackError
+from tritonstack.errors import InputError, Problem
 
 A, B = "a" * 16, "b" * 16
 
@@ -76,10 +76,7 @@ def git(*arguments: str) -> None:
 
 
 def run(*arguments: str, answer: str = "") -> Result:
-    done = CliRunner().invoke(root, ["remove", *arguments], standalone_mode=False, input=answer)
-    if done.exception is not None and not isinstance(done.exception, TritonstackError):
-        raise done.exception
-    return done
+    return command_line.run("remove", *arguments, typed=answer)
 
 
 @pytest.mark.usefixtures("world")

@@ -342,12 +342,9 @@ def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEn
     for made in staged.exports.values():
         tools |= made.tools
     tensorrt = tensorrt_models(staged.repository)
-    environment, *more = [
-        *(
-            EnvironmentEntry(file=name, python=each.python, packages=dict(each.packages))
-            for name, each in staged.environments.items()
-        ),
-        None,
+    environments = [
+        EnvironmentEntry(file=name, python=each.python, packages=dict(each.packages))
+        for name, each in staged.environments.items()
     ]
     stood_in = [f"{TRTEXEC}, for the engine of {name}" for name, entry in engines.items() if entry.stand_in]
     return Manifest(
@@ -385,8 +382,8 @@ def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEn
             name: ClientFileEntry(sha256=sha256_of(path), bytes=path.stat().st_size)
             for name, path in staged.files.items()
         },
-        environment=environment,
-        more_environments=tuple(each for each in more if each is not None),
+        environment=environments[0] if environments else None,
+        more_environments=tuple(environments[1:]),
         stand_ins=(*staged.proven.stand_ins, *stood_in),
         proof_skipped=staged.proven.skipped or None,
     )

@@ -14,7 +14,7 @@ from tritonstack.adding.input_adapter import with_adapter
 from tritonstack.adding.large_files import large_file_advice
 from tritonstack.adding.new_folder import Added, refuse_existing, write_folder
 from tritonstack.adding.sources import read_source
-from tritonstack.cli.conventions import LOCAL, echo, environment_option
+from tritonstack.cli.conventions import LOCAL, echo, environment_option, package_option
 from tritonstack.cli.progress import Steps
 from tritonstack.config.model_entries import CURRENT, endpoint_for_models, model_entries
 from tritonstack.errors import InputError, Problem, TritonstackError
@@ -51,12 +51,7 @@ from tritonstack.paths import environment_file
     is_flag=True,
     help="With --text: texts come in pairs, such as question and context, or query and passage (cross-encoders).",
 )
-@click.option(
-    "--package",
-    "packages",
-    multiple=True,
-    help="Package that a Python model needs, beside those in its requirements.txt or pyproject.toml. May be repeated.",
-)
+@package_option
 def command(
     *,
     source: Path,

@@ -32,6 +32,14 @@ local_option = click.option(
 )
 """An option of commands that talk to AWS: any environment may be deployed to the local AWS."""
 
+package_option = click.option(
+    "--package",
+    "packages",
+    multiple=True,
+    help="Package that a Python model needs, beside those in its requirements.txt or pyproject.toml. May be repeated.",
+)
+"""An option of commands that lock a Python model's packages."""
+
 
 def environment_option(
     text: str = "Name of the environment, whose file is environments/NAME.yaml.", *, default: str | None = LOCAL

@@ -12,7 +12,7 @@ from tritonstack.adding.additions import TENSOR_FORM, parse_tensors
 from tritonstack.adding.contract import CallerChange
 from tritonstack.adding.new_folder import response_changes
 from tritonstack.adding.next_version import Updated, UpdateOptions, update_model
-from tritonstack.cli.conventions import LOCAL, echo, environment_option, plain_table, result_console
+from tritonstack.cli.conventions import LOCAL, echo, environment_option, package_option, plain_table, result_console
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.config import EndpointSettings, load_environment
 from tritonstack.errors import InputError
@@ -43,12 +43,7 @@ from tritonstack.paths import environment_file
 @click.option(
     "--output", "outputs", multiple=True, metavar="TENSOR", help="The same for an output. Both may be repeated."
 )
-@click.option(
-    "--package",
-    "packages",
-    multiple=True,
-    help="Package that a Python model needs, beside those in its requirements.txt or pyproject.toml. May be repeated.",
-)
+@package_option
 def command(
     *,
     model: str,

@@ -7,35 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from tritonclient.utils import triton_to_np_dtype
 
-from tritonstack.adapters import Adapter, ImageAdapter, TextAdapter
+from tritonstack.adapters import Adapter, ImageAdapter, ModelInput, TextAdapter
 from tritonstack.client.body import Array
 from tritonstack.client.images import as_png, check_image, pixels
 from tritonstack.client.tokenization import tokens
 from tritonstack.errors import InputError, Problem
-
-
-class Input(Protocol):
-    """An input of a model, with its batch dimension: a manifest's tensor entry, or a tensor table's."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def datatype(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
 
 Source = Path | bytes | tuple[str, str]
 """A file, its content, or a pair of texts."""
 
 
 def to_arrays(
-    adapter: Adapter, source: Source, files: Mapping[str, Path], *, inputs: Sequence[Input]
+    adapter: Adapter, source: Source, files: Mapping[str, Path], *, inputs: Sequence[ModelInput]
 ) -> dict[str, Array]:
     """The inputs that an adapter makes of a file, a batch of one where the model batches.
 
@@ -76,14 +63,14 @@ def _content(source: Source) -> bytes:
         raise InputError([Problem(file=str(source), found=found, allowed="a file that can be read")]) from error
 
 
-def _expect(wanted: Input, datatypes: Sequence[str], file: str | None) -> None:
+def _expect(wanted: ModelInput, datatypes: Sequence[str], file: str | None) -> None:
     if wanted.datatype not in datatypes:
         found = f"an adapter that makes {' or '.join(datatypes)} for input {wanted.name}"
         advice = "fix the recipe: its adapter and config.pbtxt do not fit together"
         raise InputError([Problem(file=file, found=found, allowed=wanted.datatype, advice=advice)])
 
 
-def _dtype(wanted: Input) -> np.dtype[np.generic]:
+def _dtype(wanted: ModelInput) -> np.dtype[np.generic]:
     dtype: np.dtype[np.generic] = np.dtype(triton_to_np_dtype(wanted.datatype))
     return dtype
 
@@ -94,7 +81,7 @@ def _bytes_element(content: bytes) -> Array:
     return element
 
 
-def _image(content: bytes, adapter: ImageAdapter, wanted: Input, file: str | None) -> Array:
+def _image(content: bytes, adapter: ImageAdapter, wanted: ModelInput, file: str | None) -> Array:
     if adapter.encoding == "pixels":
         _expect(wanted, ("FP16", "FP32", "FP64"), file)
         return pixels(content, adapter, file=file).astype(_dtype(wanted), copy=False)
@@ -107,7 +94,7 @@ def _image(content: bytes, adapter: ImageAdapter, wanted: Input, file: str | Non
 
 
 def _text(
-    source: Source, adapter: TextAdapter, inputs: Mapping[str, Input], files: Mapping[str, Path], file: str | None
+    source: Source, adapter: TextAdapter, inputs: Mapping[str, ModelInput], files: Mapping[str, Path], file: str | None
 ) -> dict[str, Array]:
     text, second = _texts(source, adapter, file)
     if adapter.encoding == "utf8":
