@@ -15,7 +15,6 @@ from tests.archives.wheels import make_wheel, wheel_of_installed
 from tests.models.folders import CONFIG, places_in, write
 from tritonstack.adding.additions import AddOptions
 from tritonstack.adding.new_folder import Added, write_folder
-from tritonstack.adding.next_version import UpdateOptions, update_model
 from tritonstack.adding.repository import ENVIRONMENT_PARAMETER
 from tritonstack.adding.sources import read_source
 from tritonstack.archives.build import build_models
@@ -27,6 +26,8 @@ from tritonstack.local_aws import LackingModuleError
 from tritonstack.models.digest import sha256_of
 from tritonstack.models.manifest import Places
 from tritonstack.paths import environment_python
+from tritonstack.updating.model_copy import UpdateOptions
+from tritonstack.updating.next_version import update_model
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-models.md"
 SLUGIFY = "def slugify(text, separator):\n    return separator.join(text.lower().split())\n"

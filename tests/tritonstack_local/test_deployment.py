@@ -28,6 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state folder of the test's own."""
     monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path / "project"))
+    (tmp_path / "project").mkdir()
     return tmp_path / "home"
 
 

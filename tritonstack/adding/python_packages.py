@@ -1,4 +1,4 @@
-"""Packages that a Python model needs: stated beside it or imported by its programs, and locked with hashes."""
+"""Packages that a Python model needs: stated in its folder or imported by its programs, and locked with hashes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NeededPackages:
     """What a model needs to be installed."""
 
     file: Path | None = None  # that states it; None where imports and --package do
-    lines: tuple[str, ...] = ()  # of a requirements file, beside those of ``file``
+    lines: tuple[str, ...] = ()  # of a requirements file, in addition to those of ``file``
     taken: Mapping[str, str] = field(default_factory=dict)  # imported module → package
     unknown: tuple[str, ...] = ()  # imported modules that packages of --package have to have
 
@@ -171,7 +171,7 @@ def _states_packages(text: str, name: str) -> bool:
 
 
 def _imported_modules(programs: Iterable[Path]) -> Iterator[str]:
-    """Modules that programs cannot do without: not those beside them, and none whose absence a program handles."""
+    """Modules that programs cannot do without: not their folder's own, and none whose absence a program handles."""
     for program in programs:
         beside = {path.stem for path in program.parent.glob("*.py")}
         beside |= {path.name for path in program.parent.iterdir() if path.is_dir()}

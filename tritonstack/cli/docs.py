@@ -46,7 +46,7 @@ class Page:
 
     @property
     def summary(self) -> str:
-        """What the index says of it, without links."""
+        """Its line in the index, without links."""
         return _summaries().get(self.source, "")
 
 
@@ -145,7 +145,7 @@ def plain(text: str) -> str:
 
 @cache
 def _summaries() -> dict[str, str]:
-    """Path of a page in the repository → what the index says of it."""
+    """Path of a page in the repository → its line in the index."""
     found = {}
     for match in _ROW.finditer(repository_path(INDEX).read_text(encoding="utf-8")):
         target, text = (match[1], match[2]) if match[1] else (match[4], match[3])

@@ -9,9 +9,7 @@ from pathlib import Path
 import click
 
 from tritonstack.adding.additions import TENSOR_FORM, parse_tensors
-from tritonstack.adding.contract import CallerChange
 from tritonstack.adding.new_folder import response_changes
-from tritonstack.adding.next_version import Updated, UpdateOptions, update_model
 from tritonstack.cli.conventions import LOCAL, echo, environment_option, package_option, plain_table, result_console
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.config import EndpointSettings, load_environment
@@ -23,6 +21,9 @@ from tritonstack.models.recipe import read_recipe
 from tritonstack.models.selection import sources_of
 from tritonstack.models.source import archives_of
 from tritonstack.paths import environment_file
+from tritonstack.updating.contract import CallerChange
+from tritonstack.updating.model_copy import UpdateOptions
+from tritonstack.updating.next_version import Updated, update_model
 
 
 @click.command("update", epilog="example: tritonstack update iris retrained.onnx")

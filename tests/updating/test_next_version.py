@@ -14,7 +14,7 @@ import pytest
 from click.exceptions import Abort
 from click.testing import CliRunner
 
-import tritonstack.adding.next_version as under_test
+import tritonstack.updating.next_version as under_test
 from tests.command_line import run
 from tests.config.environment_file import write_environment
 from tests.lint.onnx_files import node, write_graph
