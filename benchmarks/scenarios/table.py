@@ -13,6 +13,14 @@ from benchmarks.scenarios.served import Way
 
 CACHE_BYTES = 64 << 20
 DELAY_US = 500
+NEEDS_TENSORRT = (
+    "TensorRT's 174 ms and cold start of 4.5 s, between PyTorch and ONNX Runtime: needs an engine",
+    "TensorRT halves latency (BERT large; table: 51 % less on g4dn.xlarge, 0.4 % on 2xlarge, 69 % on 12xlarge)",
+    "TensorRT is more than 3 times faster (BERT large; table: on 12xlarge alone, 906 ms → 279 ms)",
+    "TensorRT adds 30 % throughput (BERT large; table: 31, 32 and 35 % on the three types)",
+)
+"""Claims on TensorRT, which needs a GPU, and what the published load test's table has of them
+(``tritonstack_capacity/sizing/data/bert_large_load_test.csv``)."""
 COLD, TURNS = 9, 12
 """So many that the interval leaves out the farthest cold start, and the two farthest turns, at either end."""
 
@@ -77,6 +85,18 @@ def _roberta(name: str, *fragments: str) -> Way:
     return Way(name=name, model=roberta_base, fragments=(ONE_THREAD, *fragments))
 
 
+def _resnet(name: str, *fragments: str) -> Way:
+    return Way(name=name, model=partial(resnet, name="resnet50-onnx"), fragments=(ONE_THREAD, *fragments))
+
+
+RESNET_DEFAULT = _resnet("ResNet-50, Triton's defaults", graph(0))
+RESNET_EXTENDED = _resnet("ResNet-50, extended graph optimisations (1, the post's)", graph(1))
+RESNET_PARALLEL = _resnet(
+    "ResNet-50, extended and parallel execution (the post's), 2 threads",
+    graph(1),
+    parameter("execution_mode", 1),
+    parameter("inter_op_thread_count", 2),
+)
 DEFAULT = _roberta("Triton's defaults", graph(0))
 EXTENDED = _roberta("extended graph optimisations (1, the post's)", graph(1))
 UNOPTIMISED = _roberta("no graph optimisations (2)", graph(2))
@@ -123,17 +143,49 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "frameworks": Scenario(
         title="PyTorch against ONNX Runtime: ResNet-50, 2 callers",
-        published="ONNX 168 ms against PyTorch's 176 ms, cold start 4.4 s against 6 s (RoBERTa on a T4).",
+        published="ResNet-50: PyTorch 176 ms, cold start 6 s; TensorRT 174 ms, 4.5 s; ONNX Runtime 168 ms, 4.4 s. The "
+        "post serves on an ml.g4dn.4xlarge (a T4) and does not say whether this benchmark ran on one.",
         ways=(PYTORCH, ONNX),
         repeats=Repeats(cold_starts=COLD, turns=TURNS, users=2),
         claims=(
             claim("ONNX Runtime is faster than PyTorch", ONNX, PYTORCH),
             claim("ONNX Runtime starts faster than PyTorch", ONNX, PYTORCH, by=Figure.COLD_START),
         ),
+        not_here=NEEDS_TENSORRT,
+    ),
+    "resnet-options": Scenario(
+        title="ONNX Runtime's options: ResNet-50, 1 caller",
+        published="graph optimisation, cuDNN's heuristic and parallel execution: ResNet-50's cold start "
+        "4.4 s → 1.61 s; cuDNN's heuristic alone: 168 ms → 160 ms.",
+        ways=(RESNET_DEFAULT, RESNET_EXTENDED, RESNET_PARALLEL),
+        repeats=Repeats(cold_starts=COLD, turns=TURNS),
+        claims=(
+            claim(
+                "ResNet-50, extended graph optimisations, parallel execution: shorter cold start",
+                RESNET_PARALLEL,
+                RESNET_DEFAULT,
+                by=Figure.COLD_START,
+            ),
+            claim(
+                "ResNet-50, the same: cold start a third of the default's (4.4 s to 1.61 s is 2.7 times)",
+                RESNET_PARALLEL,
+                RESNET_DEFAULT,
+                2.7,
+                by=Figure.COLD_START,
+            ),
+            claim("ResNet-50, the same: faster in steady state", RESNET_PARALLEL, RESNET_DEFAULT),
+            claim(
+                "ResNet-50, extended graph optimisations alone: shorter cold start",
+                RESNET_EXTENDED,
+                RESNET_DEFAULT,
+                by=Figure.COLD_START,
+            ),
+        ),
+        not_here=("ResNet-50, `cudnn_conv_algo_search: heuristic`, 168 ms → 160 ms: CUDA",),
     ),
     "onnxruntime": Scenario(
         title="ONNX Runtime's options: RoBERTa base, 512 tokens, 1 caller",
-        published="graph optimisation, cuDNN's heuristic and parallel execution: cold start 4.4 s → 1.61 s (a T4).",
+        published="nothing of RoBERTa: the post's figures of these options are ResNet-50's. Here on a larger network.",
         ways=(DEFAULT, EXTENDED, UNOPTIMISED, PARALLEL),
         repeats=Repeats(cold_starts=COLD, turns=TURNS),
         claims=(

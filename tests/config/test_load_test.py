@@ -15,7 +15,7 @@ from tritonstack.config.load_test import (
     LONGEST_TEST,
 )
 from tritonstack.errors import InputError, Problem
-from tritonstack.paths import repository_path
+from tritonstack.paths import REPOSITORY, repository_path
 
 SINGLE = "mode: single-model"
 
@@ -35,6 +35,18 @@ def test_the_published_test_is_the_default(tmp_path: Path) -> None:
 
 def test_of_multi_model_endpoints_no_instance_type_is_compared(tmp_path: Path) -> None:
     assert loaded(tmp_path, "{recommender: {instance_types: [ml.g5.xlarge]}}", endpoint="").recommender.instance_types
+
+
+def test_a_build_measures_the_named_models_in_the_endpoints_order_else_all() -> None:
+    """Environment dev has the post's benchmark: ResNet-50 in three formats, one caller, JSON."""
+    dev = load_environment(REPOSITORY / "environments" / "dev.yaml")
+    assert dev.load_test is not None
+    [images] = dev.tested_endpoints
+    assert dev.load_test.benched_models(images) == ("resnet50-torchscript", "resnet50-onnx", "resnet50-tensorrt")
+    assert (dev.load_test.bench.users, dev.load_test.bench.payload_format) == ((1,), "json")
+    assert LoadTestSettings().benched_models(images) == tuple(images.models)
+    samples = [REPOSITORY / "model_repos" / name / "sample/image.jpg" for name in dev.load_test.benched_models(images)]
+    assert len({path.read_bytes() for path in samples}) == 1  # one input
 
 
 def test_an_unknown_type_a_repeated_one_and_an_unknown_endpoint_are_all_reported(tmp_path: Path) -> None:

@@ -96,6 +96,10 @@ class BenchBuildSettings(SettingsModel):
         default=(1, 2, 4, 8), description="Callers at once, one level after the other."
     )
     payload_format: Literal["binary", "json", "both"] = Field(default="binary", description="Of the requests.")
+    models: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] | None = Field(
+        default=None,
+        description="The models that are measured; null, and of an endpoint that has none of them: all of its models.",
+    )
     stop_latency_ms: float | None = Field(
         default=None, gt=0, description="95th percentile after which no more callers are added; null: none."
     )
@@ -143,6 +147,11 @@ class LoadTestSettings(SettingsModel):
     bench: BenchBuildSettings = Field(default_factory=BenchBuildSettings, description="Of multi-model endpoints.")
     gate: GateSettings | None = Field(default=None, description="What the figures must not exceed; null: nothing.")
 
+    def benched_models(self, endpoint: EndpointSettings) -> tuple[str, ...]:
+        """The models of a multi-model endpoint that a test measures, in the endpoint's order."""
+        named = tuple(each for each in endpoint.models if each in (self.bench.models or ()))
+        return named or tuple(endpoint.models)
+
     def tested(self, endpoints: Sequence[EndpointSettings]) -> tuple[EndpointSettings, ...]:
         """The endpoints that may be tested."""
         if self.endpoints is None:
@@ -171,6 +180,10 @@ def check_load_test(
             allowed="endpoints with one variant: a test measures one model on one fleet",
             advice="Name the other endpoints, or give a variant's model an endpoint of its own while it is measured.",
         )
+    served = sorted({model for each in tested if each.multi_model for model in each.models})
+    for index, name in enumerate(settings.bench.models or ()):
+        place = ("load_test", "bench", "models", index)
+        yield from unknown(name, served, location=place, kind="models of multi-model endpoints that are tested")
     yield from _check_jobs(settings.recommender, configurations=len(single))
     yield from _check_instance_types(settings.recommender, single=single)
     if settings.gate is not None:

@@ -202,7 +202,7 @@ class CloudTests:
 
     def _bench_run(self, test: str, endpoints: list[EndpointSettings], objects: TestObjects) -> BuildRun:
         project = self._value("project-name")
-        names = [f"{each.name}/{model}" for each in endpoints for model in each.models]
+        names = [f"{each.name}/{model}" for each in endpoints for model in self._settings.benched_models(each)]
         written = bench_test_settings(
             test, names, environment=self._environment.environment, settings=self._settings.bench
         )
