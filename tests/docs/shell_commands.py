@@ -11,6 +11,7 @@ import botocore.session
 import click
 from botocore import xform_name
 
+from tests.docs.pages import code_blocks, pages
 from tests.e2e.project import REPOSITORY
 from tritonstack.cli.root import root
 
@@ -169,7 +170,9 @@ def _python(arguments: list[str]) -> str | None:
         path = REPOSITORY / arguments[1].replace(".", "/")
         there = path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
         return None if there else f"no module {arguments[1]}"
-    return None if (REPOSITORY / arguments[0]).is_file() else f"no script {arguments[0]}"
+    written = {block.file for page in pages() for block in code_blocks(page)}  # by a block before it
+    there = (REPOSITORY / arguments[0]).is_file() or arguments[0] in written
+    return None if there else f"no script {arguments[0]}"
 
 
 def _review_script(arguments: list[str]) -> str | None:
