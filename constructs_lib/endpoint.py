@@ -243,6 +243,8 @@ class ProductionVariant:
         instances: what it runs on.
         scaling: how the number of instances follows the load; None: it stays the initial one.
         label: what its name begins with, before the instance type; None where the endpoint has no other variant.
+        fixed_name: its whole name, without the instance type (``AllTraffic``), for a variant that is not scaled; None:
+            the name carries the type.
         weight: its share of the requests is this divided by the sum of all variants'.
     """
 
@@ -251,11 +253,12 @@ class ProductionVariant:
     scaling: Scaling | None = None
     label: str | None = None
     weight: float = 1
+    fixed_name: str | None = None
 
     @property
     def name(self) -> str:
-        """Its name, which carries the instance type, so that a change of type is a new variant."""
-        return naming.variant_name(instance_type=self.instances.instance_type, name=self.label)
+        """Its name, which carries the instance type unless it is fixed, so that a change of type is a new variant."""
+        return self.fixed_name or naming.variant_name(instance_type=self.instances.instance_type, name=self.label)
 
 
 class Endpoint(CallableEndpoint):

@@ -174,7 +174,14 @@ class ServingStack(cdk.Stack):
             host_ami=settings.inference_ami_version,
             routing=settings.routing,
         )
-        return ProductionVariant(model=model, instances=instances, scaling=settings.scaling, label=label, weight=weight)
+        return ProductionVariant(
+            model=model,
+            instances=instances,
+            scaling=settings.scaling,
+            label=label,
+            weight=weight,
+            fixed_name=settings.variant,
+        )
 
     def _own_log(self, environment: Environment, *, tags: Mapping[str, str], days: int) -> None:
         """Make the log group of the containers, with retention and key, before they write into it."""

@@ -38,6 +38,7 @@ PLAIN = {
         "jq",
         "ls",
         "mkdir",
+        "mv",
         "pip",
         "rm",
         "sed",

@@ -56,6 +56,15 @@ def test_the_role_is_ready_before_the_model_and_the_archives_before_the_endpoint
     assert endpoint_id in only(digits, "Custom::ReleaseRecords")[1]["DependsOn"]
 
 
+def test_a_variant_has_the_name_that_the_settings_give_it_and_else_its_instance_types(digits: dict[str, Any]) -> None:
+    named = serving_template({**DIGITS, "variant": "AllTraffic"})
+    [output] = [each for name, each in named["Outputs"].items() if name == "VariantName"]
+    assert output["Value"] == "AllTraffic"
+    for template, name in ((named, "AllTraffic"), (digits, "g4dn-xlarge")):
+        [variant] = properties(template, "AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+        assert variant["VariantName"] == name
+
+
 @pytest.mark.parametrize(
     ("setting", "key", "value"),
     [

@@ -14,7 +14,7 @@ from tritonstack.catalogue.triton_releases import RELEASE_PATTERN
 from tritonstack.config.alarms import Thresholds
 from tritonstack.config.container import ContainerSettings, check_container
 from tritonstack.config.fields import MAXIMUM_NAME, Name, SettingsModel, Site, choices, repeated
-from tritonstack.config.patterns import TAG_VALUE_PATTERN
+from tritonstack.config.patterns import TAG_VALUE_PATTERN, VARIANT_PATTERN
 from tritonstack.config.rollout import Rollout, check_rollout
 from tritonstack.config.scaling import PRODUCTION_INSTANCES, Scaling, check_scaling
 from tritonstack.config.triton_release import SAGEMAKER_DEFAULT_AMI, ImageBuild, ImageSetting, check_release
@@ -179,6 +179,14 @@ class EndpointSettings(SettingsModel):
         default=None,
         description="How the number of instances follows the load; null: initial_instance_count, whatever the load.",
     )
+    variant: str | None = Field(
+        default=None,
+        pattern=VARIANT_PATTERN,
+        max_length=MAXIMUM_NAME,
+        description="Name of the one production variant at SageMaker (VariantName), AllTraffic in AWS's examples; "
+        "null: the instance type, g4dn-xlarge. Not with `scaling`: SageMaker refuses another instance type of a "
+        "scaled variant that keeps its name.",
+    )
     variants: Annotated[tuple[VariantSettings, ...], Field(strict=False, max_length=2)] = Field(
         default=(),
         description="Single-model mode: two production variants that share the requests by weight (A/B, "
@@ -239,7 +247,7 @@ class EndpointSettings(SettingsModel):
     def variant_name(self) -> str:
         """The production variant's name; an endpoint with two has ``variant_settings`` for each."""
         name = self.variants[0].name if self.variants else None
-        return naming.variant_name(instance_type=self.instance_type, name=name)
+        return self.variant or naming.variant_name(instance_type=self.instance_type, name=name)
 
     @property
     def model_cache_setting(self) -> Literal["Enabled", "Disabled"] | None:
@@ -292,12 +300,35 @@ def check_endpoint(*, endpoint: EndpointSettings, location: Location, site: Site
     yield from repeated(endpoint.models, location=(*location, "variants" if endpoint.variants else "models"))
     yield from _check_mode(endpoint=endpoint, location=location, site=site)
     yield from check_variants(endpoint=endpoint, location=location)
+    yield from _check_variant_name(endpoint=endpoint, location=location)
     yield from check_release(endpoint=endpoint, location=location, site=site)
     yield from _check_fleet(endpoint=endpoint, location=location, site=site)
     for number, variant in enumerate(endpoint.variants):
         if variant.model_fields_set - {"name", "model", "weight"}:  # else it has the endpoint's settings
             place = (*location, "variants", number)
             yield from _check_fleet(endpoint=variant.of(endpoint), location=place, site=site)
+
+
+def _check_variant_name(*, endpoint: EndpointSettings, location: Location) -> Iterator[Problem]:
+    """Check that nothing else names the production variant, and that nothing scales one of a name of its own."""
+    if endpoint.variant is None:
+        return
+    place = (*location, "variant")
+    if endpoint.variants:
+        yield Problem(
+            location=place,
+            found=f"{endpoint.variant} beside variants",
+            allowed="null: each of `variants` has a name",
+            advice="Remove `variant`.",
+        )
+    elif endpoint.scaling is not None:
+        yield Problem(
+            location=place,
+            found=f"{endpoint.variant} on a scaled endpoint",
+            allowed="null with `scaling`: SageMaker refuses another instance type of a scaled variant that keeps its "
+            "name, so that the type is in the name there (API reference, UpdateEndpoint)",
+            advice="Remove `variant`, or `scaling`.",
+        )
 
 
 def _check_fleet(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:

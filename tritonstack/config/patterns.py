@@ -19,6 +19,8 @@ ECR_URI = re.compile(
 )
 """The same, with its parts by name."""
 BUILD_IMAGE_PATTERN = rf"^aws/codebuild/[a-z0-9_.-]+:[A-Za-z0-9_.-]+$|{ECR_PATTERN}"
+VARIANT_PATTERN = r"^[A-Za-z0-9](-*[A-Za-z0-9])*$"
+"""SageMaker's of a VariantName (API reference, ProductionVariant)."""
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 NOT_BLANK_PATTERN = r"\S"
 TAG_KEY_PATTERN = r"^[\w .:/=+@-]{1,128}$"
@@ -30,6 +32,7 @@ EMAIL_PATTERN = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 PATTERNS = {
     NAME_PATTERN: "lower-case letters, digits and hyphens, no hyphen at either end",
     ENVIRONMENT_PATTERN: "two or more lower-case letters, digits and hyphens, a letter first and no hyphen at the end",
+    VARIANT_PATTERN: "letters, digits and hyphens, no hyphen at either end",
     VARIABLE_PATTERN: "a variable's name: letters, digits and _, no digit first",
     ECR_PATTERN: "an image in ECR, with a tag or a digest",
     BUILD_IMAGE_PATTERN: "an image of CodeBuild (aws/codebuild/standard:7.0) or in ECR, with a tag or a digest",
