@@ -25,6 +25,7 @@ from tritonstack.lint import ServingTarget
 from tritonstack.local_aws import LackingModuleError
 from tritonstack.models.digest import sha256_of
 from tritonstack.models.manifest import Places
+from tritonstack.models.recipe import read_recipe
 from tritonstack.paths import environment_python
 from tritonstack.updating.model_copy import UpdateOptions
 from tritonstack.updating.next_version import update_model
@@ -180,6 +181,22 @@ def test_an_environment_of_conda_pack_for_the_local_python_is_taken_and_proved(t
     (built,) = build_models(["plus"], places=places, report=lambda _: None).built
     assert built.manifest.dependency == "python"
     assert not [each for each in built.manifest.stand_ins if "environment" in each]
+
+
+def test_the_t5_notebooks_folder_is_taken_under_its_own_names_of_model_and_environment(tmp_path: Path) -> None:
+    """Names, batching and packed environment of docs/walkthroughs/python-backend.md, with a small program."""
+    local, given = environment_version(LOCAL_ENVIRONMENT), tmp_path / "model_repository" / "t5_pytorch"
+    assert local is not None
+    parameter = ENVIRONMENT_PARAMETER.replace("env.tar.gz", "hf_env.tar.gz")
+    config = CONFIG.replace('"double"', '"t5_pytorch"') + "dynamic_batching {\n}\n" + parameter
+    write(given, {"config.pbtxt": config, "1/model.py": STEP.format(module="five_is_added")})
+    conda_packed(given / "hf_env.tar.gz", python=local, module="five_is_added")
+    added, _ = add(given, tmp_path)
+    assert added.failure is None, str(added.failure)
+    assert added.folder.name == "t5-pytorch"
+    assert (added.folder / "t5_pytorch" / "config.pbtxt").read_text() == config
+    assert (added.folder / "t5_pytorch" / "hf_env.tar.gz").is_file()
+    assert read_recipe(added.folder).model == "t5_pytorch"
 
 
 def test_one_for_another_python_than_the_releases_is_refused_before_anything_is_written(tmp_path: Path) -> None:
