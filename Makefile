@@ -78,9 +78,12 @@ docs: setup ## Rewrite the pages of docs/ that are made from the code
 	@$(RUN) scripts.documentation
 
 .PHONY: gpu-check
-gpu-check: ## On a machine with an NVIDIA GPU and trtexec: build small engines with them and compare their outputs
-	@$(PYTHON) scripts/setup.py main exporters development
-	@TRITONSTACK_GPU_CHECK=1 $(RUN) pytest -n 0 -rA tests/engines/test_gpu_check.py
+gpu-check: ## On a machine with an NVIDIA GPU and PyTorch: the published claims on it, into TO=FILE; engines where trtexec is
+	@$(PYTHON) -m benchmarks.gpu_check --to $(or $(TO),gpu-check.json)
+	@if $(PYTHON) -m benchmarks.gpu_check --has-trtexec; then \
+		$(PYTHON) scripts/setup.py main exporters development; \
+		TRITONSTACK_GPU_CHECK=1 $(RUN) pytest -n 0 -rA tests/engines/test_gpu_check.py; \
+		else echo "trtexec is not here: no engine was built"; fi
 
 .PHONY: lock
 lock: ## Resolve requirements/*.in anew into the pinned, hashed requirements/*.txt
