@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from scripts.documentation.markdown import code, head, link, table
+from scripts.documentation.setting_targets import setting_targets, shown
 from tritonstack.config.environment import Environment
 from tritonstack.config.patterns import PATTERNS
 from tritonstack.models.recipe import Recipe
@@ -55,7 +56,9 @@ def settings_page() -> str:
         text="A field without a default must be there. What no field alone can tell is checked too, before anything is "
         "synthesised: whether AWS has the image in the region, the type enough GPUs, a rollout enough instances. "
         "Every problem is reported at once, with field, found, allowed and what to do. "
-        "Editors complete the files by `schemas/environment.schema.json`.\n",
+        "Editors complete the files by `schemas/environment.schema.json`. The column «becomes» names the property of a "
+        "template, the member of an API request or the container's variable (→ tritonserver's option) that has it.\n",
+        becomes=lambda section, field: shown(setting_targets().get((section, field), ())),
     )
 
 
@@ -76,11 +79,14 @@ def sections(model: type[BaseModel], path: str, found: dict[type[BaseModel], str
         return
     found[model] = path
     for name, field in model.model_fields.items():
-        for suffix, below in _models(field.annotation):
+        for suffix, below in nested_models(field.annotation):
             sections(below, f"{path}.{field.alias or name}{suffix}".lstrip("."), found)
 
 
-def _page(model: type[BaseModel], *, title: str, source: str, text: str) -> str:
+def _page(
+    model: type[BaseModel], *, title: str, source: str, text: str, becomes: Callable[[str, str], str] | None = None
+) -> str:
+    """The page of a YAML file. ``becomes``: a last cell for a field, by its section's path and its name."""
     values: dict[str, list[str]] = {}
     places: dict[type[BaseModel], str] = {}
     sections(model, "", places)
@@ -96,10 +102,12 @@ def _page(model: type[BaseModel], *, title: str, source: str, text: str) -> str:
             key = field.alias or name
             choice = partial(_choice, values, f"{path}.{key}".lstrip("."))
             allowed = _allowed(schema["properties"][key], schema, choice)
-            below = [f"fields: {link(places[each], places[each])}" for _, each in _models(field.annotation)]
-            shown = "; ".join([*allowed, *below])
-            rows.append([code(key), _type(field.annotation), _default(field), shown, field.description or ""])
-        parts.append(table(["field", "type", "default", "allowed", "meaning"], rows))
+            below = [f"fields: {link(places[each], places[each])}" for _, each in nested_models(field.annotation)]
+            choices = "; ".join([*allowed, *below])
+            cells = [code(key), _type(field.annotation), _default(field), choices, field.description or ""]
+            rows.append(cells if becomes is None else [*cells, becomes(path, key)])
+        columns = ["field", "type", "default", "allowed", "meaning"]
+        parts.append(table(columns if becomes is None else [*columns, "becomes"], rows))
     if values:
         parts.append("## Allowed values\n")
         parts += [
@@ -137,20 +145,20 @@ def _type(annotation: Any) -> str:
     return description
 
 
-def _models(annotation: Any, suffix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+def nested_models(annotation: Any, suffix: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
     """Models of a field's values, each with its suffix: ``[]`` in a list, ``.*`` in a mapping."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield suffix, annotation
     elif origin in (tuple, list):
-        yield from _models(arguments[0], f"{suffix}[]")
+        yield from nested_models(arguments[0], f"{suffix}[]")
     elif origin is dict:
-        yield from _models(arguments[1], f"{suffix}.*")
+        yield from nested_models(arguments[1], f"{suffix}.*")
     elif origin is Annotated:
-        yield from _models(arguments[0], suffix)
+        yield from nested_models(arguments[0], suffix)
     elif origin in (Union, types.UnionType):
         for each in arguments:
-            yield from _models(each, suffix)
+            yield from nested_models(each, suffix)
 
 
 def _allowed(schema: dict[str, Any], whole: dict[str, Any], choice: Choice) -> list[str]:
