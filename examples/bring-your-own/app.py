@@ -28,7 +28,7 @@ endpoint = MultiModelEndpoint(
     bucket=bucket,
     key=key,
     role=role,
-    release="25.09",  # the newest with an image and a host AMI that covers its CUDA
+    release="26.05",  # what `tritonstack add` gives a new endpoint: docs/decisions/0030
     instance_type="ml.g4dn.xlarge",
     models=["ranker", "ranker-large"],
 )

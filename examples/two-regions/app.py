@@ -20,7 +20,7 @@ class Recommender(cdk.Stack):
             "Models",
             endpoint_name="recommender",
             bucket=bucket,
-            release="25.09",  # the newest with an image and a host AMI that covers its CUDA
+            release="26.05",  # what `tritonstack add` gives a new endpoint: docs/decisions/0030
             instance_type="ml.g5.xlarge",
             initial_instance_count=instances,
         )

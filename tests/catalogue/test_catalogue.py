@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.cases import cases
 from tritonstack.catalogue import dns_suffix, load_catalogue
 from tritonstack.catalogue.triton_releases import propose_host_ami
+from tritonstack.paths import REPOSITORY
 
 CATALOGUE = load_catalogue()
 
@@ -108,3 +109,21 @@ def test_an_image_exists_exactly_where_its_region_lists_the_release(release: str
             CATALOGUE.image_uri(release=release, region=region)
         named = re.findall(r"\d\d\.\d\d", str(caught.value).partition("nearest there")[2])
         assert set(named) <= set(CATALOGUE.releases_in(region))
+
+
+SHOWN_AS_NEW = (
+    "docs/getting-started.md",
+    "examples/bring-your-own/app.py",
+    "examples/own-role-and-image/environments/guest.yaml",
+    "examples/pipeline/environments/shop.yaml",
+    "examples/two-regions/app.py",
+)
+"""Files that show an endpoint as somebody begins it. ``int8-engine`` has a release whose TensorRT is known."""
+
+
+@pytest.mark.parametrize("name", SHOWN_AS_NEW)
+def test_pages_and_examples_begin_an_endpoint_with_the_release_that_add_gives_it(name: str) -> None:
+    """Decision 30."""
+    shown = re.findall(r"^ *release(?:: |=)\"([\d.]+)\"", (REPOSITORY / name).read_text(), re.MULTILINE)
+    assert shown
+    assert set(shown) == {CATALOGUE.default_release(region="us-east-1", instance=CATALOGUE.instance("ml.g4dn.xlarge"))}

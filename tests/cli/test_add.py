@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,57 @@ def test_a_model_that_the_endpoint_cannot_serve_is_written_with_its_response(pro
     assert "[onnx-version]" in done.stderr
     assert models_line(project) == "models: [double]"
     assert (project / "model_repos/net/sample/answer.json").is_file()
+
+
+UNREADABLE = "  account: [\n"
+"""A line that no YAML has."""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda text: f"{text}{UNREADABLE}",
+            [
+                r"local\.yaml:\d+\n  found: ",
+                r"  do:      fix \S*local\.yaml:\d+\n",
+                "  - name: models\n",
+                r"models: \[my-net\]",
+            ],
+        ),
+        (
+            lambda text: text.replace("models: [double]", "models: [double]\n    relaese: 1"),
+            [r"local\.yaml:\d+: endpoints\[0\]\.relaese\n", "release", "  - name: models\n"],
+        ),
+        (
+            lambda text: text + text.partition("endpoints:\n")[2].replace("digits", "letters"),
+            [r"endpoint digits:\n +line 12:     models: \[double, my-net\]\n +or endpoint letters:\n +line \d+: "],
+        ),
+        (
+            lambda text: text.replace("mode: multi-model", "mode: single-model"),
+            ["no endpoint with `mode: multi-model`", "  - name: models\n    +mode: multi-model\n"],
+        ),
+    ],
+    ids=["no YAML", "a wrong field", "two endpoints", "one that serves one model"],
+)
+def test_a_model_on_no_endpoint_comes_with_the_fix_and_the_lines_to_add(
+    project: Path, change: Callable[[str], str], said: list[str]
+) -> None:
+    file = project / "environments/local.yaml"
+    file.write_text(change(file.read_text()))
+    before = file.read_text()
+    write_graph(project / "My Net.onnx", _relu())
+    done = run("add", "My Net.onnx")
+    assert done.return_value == 0, done.output
+    text = done.stdout.partition("Not put onto an endpoint:\n")[2]
+    assert "  do:      " in text
+    for each in (
+        *said,
+        r"  then:    put my-net onto an endpoint, in environments/local\.yaml:\n",
+        "tritonstack lint\n",
+    ):
+        assert re.search(each, text), f"{each}\n{text}"
+    assert file.read_text() == before
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from tritonstack.archives.stored_inputs import pack_inputs
 from tritonstack.errors import InputError
 from tritonstack.models.contents import contents_of
 from tritonstack.models.digest import digests_of, model_digest
-from tritonstack.models.selection import archive_names, resolved_models
+from tritonstack.models.selection import archive_names, is_made_of_folder, resolved_models
 from tritonstack.models.source import ArchiveSource, archives_of
+from tritonstack.naming import ArchiveName
 from tritonstack.untrusted.unpacking import unpack
 
 EXPORT = "exports: [{script: export.py, produces: [double/1/weights.bin], options: {seed: 0}}]\n"
@@ -178,3 +179,14 @@ def test_used_folders_and_every_overlays_fragments_are_kept(tmp_path: Path) -> N
             each.name: each for each in archives_of(_unpacked(source, tmp_path / source.name) / "model_repos/double")
         }
         assert model_digest(again[source.name]) == model_digest(source)
+
+
+def test_an_archive_is_of_the_folder_as_it_is_now_or_of_an_earlier_state(tmp_path: Path) -> None:
+    made = write_double(tmp_path)
+    archive = ArchiveName(model="double", digest=model_digest(source_of(made)))
+    assert is_made_of_folder(archive, made.parent) is True
+    write(made, {"double/1/model.py": "# another program"})
+    assert is_made_of_folder(archive, made.parent) is False
+    assert is_made_of_folder(ArchiveName(model="gone", digest=archive.digest), made.parent) is None
+    (made / "recipe.yaml").write_text("kind: [")
+    assert is_made_of_folder(archive, made.parent) is None

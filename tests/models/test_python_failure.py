@@ -40,6 +40,18 @@ def test_the_calls_of_a_program_that_waits_are_those_of_the_thread_that_triton_c
     assert [call.function for call in dumped_calls(log)] == functions
 
 
+def test_a_syntax_error_names_the_file_that_has_it(tmp_path: Path) -> None:
+    write(tmp_path, {"1/model.py": "import broken\n", "1/broken.py": "x = (1,\n"})
+    message = f"E: '(' was never closed (broken.py, line 1)\n\nAt:\n  {tmp_path}/1/model.py(1): <module>\n"
+    failure = program_failure(message)
+    assert failure is not None
+    assert failure.text(shown=lambda file: file, quoted=True).splitlines()[-3:] == [
+        f'  File "{tmp_path}/1/broken.py", line 1',
+        "    x = (1,",
+        "E: '(' was never closed (broken.py, line 1)",
+    ]
+
+
 CALLS = "\\n\\nAt:\\n  {0}(2): weigh\\n  {0}(4): execute\\n"
 PROGRAM = "import sys\ndef weigh(n):\n    return 1 / n\n\n"
 
@@ -57,7 +69,7 @@ def test_a_response_names_the_projects_files_where_they_are_and_else_the_archive
 ) -> None:
     monkeypatch.chdir(tmp_path)
     repositories = tmp_path / "model_repos"
-    text = response_failure(failed(file), model="slow", repositories=repositories, quoted=True)
+    text = response_failure(failed(file), model="slow", repositories=repositories)
     assert text.splitlines()[:3] == [
         "dev-a (a.0.tar.gz): the container responded 400, in execute:",
         "  Traceback (most recent call last):",
@@ -65,19 +77,12 @@ def test_a_response_names_the_projects_files_where_they_are_and_else_the_archive
     ]
     assert text.endswith("  E: no\n  its log: arn:l")
     write(repositories, {"slow/double/1/model.py": PROGRAM, "other/double/1/model.py": ""})
-    text = response_failure(failed(file), model="slow", repositories=repositories, quoted=True)
+    text = response_failure(failed(file), model="slow", repositories=repositories)
     assert '    File "model_repos/slow/double/1/model.py", line 2, in weigh\n      def weigh(n):\n' in text
-    text = response_failure(failed(file), model="slow", repositories=repositories, quoted=False)
-    assert "def weigh" not in text  # the project's file need not be the one that runs
-
-
-def test_a_syntax_error_names_the_file_that_has_it(tmp_path: Path) -> None:
-    write(tmp_path, {"1/model.py": "import broken\n", "1/broken.py": "x = (1,\n"})
-    message = f"E: '(' was never closed (broken.py, line 1)\n\nAt:\n  {tmp_path}/1/model.py(1): <module>\n"
-    failure = program_failure(message)
-    assert failure is not None
-    assert failure.text(shown=lambda file: file, quoted=True).splitlines()[-3:] == [
-        f'  File "{tmp_path}/1/broken.py", line 1',
-        "    x = (1,",
-        "E: '(' was never closed (broken.py, line 1)",
-    ]
+    assert "lines:" not in text
+    for serves_folder, what in ((False, "serves another version"), (None, "may serve another version")):
+        text = response_failure(failed(file), model="slow", repositories=repositories, serves_folder=serves_folder)
+        assert "      def weigh(n):\n" in text
+        assert f"  lines:   of the project's files as they are now; the endpoint {what}\n" in text
+    text = response_failure(failed("/elsewhere/model.py"), model="slow", repositories=repositories, serves_folder=False)
+    assert "lines:" not in text

@@ -298,6 +298,9 @@ def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> R
     answers nothing that can be compared; then the file stays as it was. The request is answered twice: outputs with
     other values the second time are left out, for no build could compare them.
     """
+    # Two servers, and not two requests to one, which would save a start: what a program draws once when it is loaded
+    # (weights without a seed, the order of a set) differs between servers alone, and a model that keeps state would
+    # differ within one. The proof of a build, and each new instance, is a server's first request, as both of these are.
     answered, again = (_answered(source, places=places, report=report) for _ in range(2))
     differ = _differing(answered.outputs, again.outputs)
     kept: list[dict[str, Any]] = []

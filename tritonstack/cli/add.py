@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from pathlib import Path
 
 import click
@@ -16,7 +15,7 @@ from tritonstack.adding.new_folder import Added, refuse_existing, write_folder
 from tritonstack.adding.sources import read_source
 from tritonstack.cli.conventions import LOCAL, echo, environment_option, package_option
 from tritonstack.cli.progress import Steps
-from tritonstack.config.model_entries import CURRENT, endpoint_for_models, model_entries
+from tritonstack.config.model_entries import CURRENT, endpoint_for_models, lines_to_add, model_entries
 from tritonstack.errors import InputError, Problem, TritonstackError
 from tritonstack.lint import ServingTarget
 from tritonstack.lint.registry import shown
@@ -90,7 +89,8 @@ def command(
     explicit = named or (endpoint, variant) != (None, None)
     places, file = Places.of_project(), environment_file(environment)
     serving = _serving(file, endpoint, explicit=explicit, as_variant=variant is not None)
-    name_of_endpoint, target = serving if isinstance(serving, tuple) else (None, None)
+    why = serving if isinstance(serving, InputError) else None
+    name_of_endpoint, target = (None, None) if isinstance(serving, InputError) else serving
     steps = Steps()
     with (
         steps.step(f"add {source}") as step,
@@ -110,15 +110,17 @@ def command(
     lines = [line for each in added for line in _written(each)]
     if ready and name_of_endpoint is not None:
         lines += _serve(file, name_of_endpoint, [each.addition.name for each in ready], variant)
-    elif ready:
-        lines.append(f"Not put onto an endpoint:\n{serving}")
+    elif ready and why is not None:
+        lines += _not_served(file, why, [each.addition.name for each in ready])
     lines += [line for each in added for line in large_file_advice(each.folder, project=places.repositories.parent)]
     echo("\n".join(lines))
     for each in added:
         if each.failure is not None:
             echo("\n".join(_unfinished(each, each.failure)), err=True)
-            if each.recorded is None and name_of_endpoint is not None:
+            if name_of_endpoint is not None:
                 echo("\n".join(_to_add(file, name_of_endpoint, each.addition.name, variant)), err=True)
+    if why is not None and (left := [each.addition.name for each in added if each.failure is not None]):
+        echo("\n".join(_not_served(file, why, left)), err=True)
     if ready:
         echo("\n".join(_next(ready, environment, variant, endpoint=name_of_endpoint)))
     return max((each.failure.exit_code for each in added if each.failure), default=0)
@@ -146,7 +148,9 @@ def _serve(file: Path, endpoint: str, models: Sequence[str], variant: str | None
     try:
         entries.write()
     except InputError as error:
-        yield f"Not put onto an endpoint; write into {shown(file)}: {entries.by_hand}\n{error}"
+        yield f"Not put onto endpoint {endpoint}, as the file would not hold then:\n{error}"
+        yield f"  then:    put {', '.join(entries.added)} onto it, in {shown(file)}:"
+        yield from (f"           {line}" for line in entries.lines())
     else:
         change = f"models + {', '.join(entries.added)}" if entries.added else "models has it already"
         if variant is not None:
@@ -155,18 +159,21 @@ def _serve(file: Path, endpoint: str, models: Sequence[str], variant: str | None
 
 
 def _to_add(file: Path, endpoint: str, model: str, variant: str | None) -> Iterator[str]:
-    """What puts a model onto an endpoint once it has a response, without which no deployment of it begins."""
+    """What puts a model onto an endpoint once what keeps it from being served is fixed."""
     entries = model_entries(file, endpoint=endpoint, models=[model], variant=variant)
-    yield f"  then:    put it onto endpoint {endpoint}, in {shown(file)}:"
-    if entries.text is None:
-        yield f"           {entries.by_hand}"
-        return
-    lines = entries.text.splitlines()
-    changes = SequenceMatcher(a=file.read_bytes().decode().splitlines(), b=lines, autojunk=False).get_opcodes()
-    for kind, _, _, begins, ends in changes:
-        if kind in ("replace", "insert"):
-            where = f"line {begins + 1}" if kind == "replace" else f"after line {begins}"
-            yield from (f"           {where}: {line}" for line in lines[begins:ends])
+    if entries.added:
+        yield f"  then:    put it onto endpoint {endpoint}, in {shown(file)}:"
+    yield from (f"           {line}" for line in entries.lines())
+
+
+def _not_served(file: Path, error: InputError, models: Sequence[str]) -> Iterator[str]:
+    """Why models are on no endpoint, and the lines that put them onto one once that is fixed."""
+    yield f"Not put onto an endpoint:\n{error}"
+    if all(not problem.advice for problem in error.problems):
+        yield f"  do:      fix {', '.join(dict.fromkeys(each.file or shown(file) for each in error.problems))}"
+    yield f"  then:    put {', '.join(models)} onto an endpoint, in {shown(file)}:"
+    yield from (f"           {line}" for line in lines_to_add(file, models))
+    yield "           and see that it holds: tritonstack lint"
 
 
 def _written(added: Added) -> Iterator[str]:

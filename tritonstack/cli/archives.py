@@ -158,7 +158,7 @@ def pack_command(*, folder: Path, target: Path, as_json: bool) -> None:
         echo(f"{result.sha256}  {result.archive}")
 
 
-@click.command("publish", epilog="example: tritonstack publish -e dev")
+@click.command("publish", epilog="example: tritonstack publish -e prod")
 @environment_option()
 @json_option("Print JSON: every archive with its outcome.")
 @local_option

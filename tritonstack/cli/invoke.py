@@ -116,6 +116,7 @@ def command(
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
     from tritonstack.models.manifest import Places  # noqa: PLC0415
     from tritonstack.models.python_failure import response_failure  # noqa: PLC0415
+    from tritonstack.models.selection import is_made_of_folder  # noqa: PLC0415
 
     given = _texts(texts, pairs)
     if data is None and not files and not given and not images:
@@ -143,8 +144,13 @@ def command(
     try:
         answer = client.invoke(name, inputs, wanted, payload_format=payload, variant=variant)
     except ModelFailedError as error:
-        model, repositories = name.rpartition("/")[2].partition(".")[0], Places.of_project().repositories
-        message = response_failure(error, model=model, repositories=repositories, quoted=False)
+        archive, repositories = client.resolve(name).archive, Places.of_project().repositories
+        message = response_failure(
+            error,
+            model=archive.model,
+            repositories=repositories,
+            serves_folder=is_made_of_folder(archive, repositories),
+        )
         raise WorkFailedError(message) from error
     if not raw:
         answer = client.with_meaning(answer, table)

@@ -123,7 +123,7 @@ RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool
 """A build of an hour must survive single failed AWS calls; a service that stays down ends it after ten seconds."""
 
 
-@click.command("prepare", epilog="example: tritonstack prepare -e dev --dry-run")
+@click.command("prepare", epilog="example: tritonstack prepare -e prod --dry-run")
 @click.argument("endpoints", nargs=-1)
 @environment_option("Name of the environment, whose file is environments/NAME.yaml.  [default: local]", default=None)
 @click.option("--order", "order_url", help="Carry out this build order (s3://bucket/key), without an environment file.")

@@ -13,6 +13,7 @@ from tritonstack.adding.new_folder import response_changes
 from tritonstack.cli.conventions import LOCAL, echo, environment_option, package_option, plain_table, result_console
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.config import EndpointSettings, load_environment
+from tritonstack.config.model_entries import lines_to_add
 from tritonstack.errors import InputError
 from tritonstack.lint import ServingTarget
 from tritonstack.lint.registry import shown
@@ -152,6 +153,9 @@ def _next(updated: Updated, environment: str, endpoint: EndpointSettings | None,
     yield f"  git add -A {shown(updated.folder)} && git commit -m {shlex.quote(message)}"
     if endpoint is None:
         yield f"  tritonstack build {name}"
+        file = environment_file(environment)
+        yield f"No endpoint of {environment} serves {name}. To serve it, write into {shown(file)}:"
+        yield from (f"  {line}" for line in lines_to_add(file, [name]))
     elif environment == LOCAL:
         yield "  tritonstack local deploy"
         request = shown(updated.folder / read_recipe(updated.folder).sample.request)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,20 @@ class ModelEntries:
 
     @property
     def by_hand(self) -> str:
-        """Lines to write into the file by hand."""
+        """What to write into the file by hand."""
         where = "at the end of `models:`" if self.variant is None else f"as {self.variant} of two `variants:`"
         return f"{', '.join(self.added)} {where} of endpoint {self.endpoint}"
+
+    def lines(self) -> Iterator[str]:
+        """The lines that change, each with its place in the file; without a text, what to write by hand."""
+        if self.text is None:
+            yield self.by_hand
+            return
+        before, after = self.file.read_bytes().decode().splitlines(), self.text.splitlines()
+        for kind, _, _, begins, ends in SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():
+            if kind in ("replace", "insert"):
+                where = f"line {begins + 1}" if kind == "replace" else f"after line {begins}"
+                yield from (f"{where}: {line}" for line in after[begins:ends])
 
     def write(self) -> None:
         """Change the file. Raises :class:`InputError` where its settings would break a rule, or the text is None."""
@@ -180,6 +192,25 @@ def endpoint_for_models(
     raise InputError([Problem(file=str(file), field="endpoints", found=found, allowed=allowed)])
 
 
+def lines_to_add(file: Path, models: Sequence[str]) -> Iterator[str]:
+    """Lines of YAML that put models onto an endpoint of a file in which none was chosen for them.
+
+    Those of each multi-model endpoint that it has; of a new one where it has none, or cannot be read.
+    """
+    try:
+        taking = [each.name for each in load_environment(file).endpoints if each.multi_model]
+        entries = [model_entries(file, endpoint=name, models=models) for name in taking]
+    except InputError:
+        entries = []
+    for index, each in enumerate(entries):
+        yield f"{'or ' if index else ''}endpoint {each.endpoint}:"
+        yield from (f"  {line}" for line in each.lines())
+    if not entries:
+        yield "at the end of `models:` of an endpoint with `mode: multi-model`, or as a new one:"
+        text = file.read_bytes().decode(errors="replace") if file.is_file() else ""
+        yield from f"endpoints:{_new_endpoint(text, NEW_NAME, models)}".splitlines()
+
+
 def model_entries(file: Path, *, endpoint: str, models: Sequence[str], variant: str | None = None) -> ModelEntries:
     """The change that puts models, or one as a ``variant``, onto an endpoint of :func:`endpoint_for_models`."""
     text = file.read_bytes().decode()
@@ -227,7 +258,13 @@ def _has_no_endpoint(file: Path) -> bool:
 
 
 def _with_endpoint(text: str, name: str, models: Sequence[str]) -> str:
-    """The text with a first endpoint in place of the empty list; its release has an image in the file's region."""
+    """The text with a first endpoint in place of the empty list."""
+    endpoint = _new_endpoint(text, name, models)
+    return _NO_ENDPOINT.sub(lambda _: f"endpoints:{endpoint}", text, count=1)
+
+
+def _new_endpoint(text: str, name: str, models: Sequence[str]) -> str:
+    """The entry of a new endpoint; its release has an image in the region of the file's text."""
     catalogue = load_catalogue()
     instance, named = catalogue.instance(NEW_TYPE), _REGION.search(text)
     region = named[1] if named and named[1] in catalogue.regions else None
@@ -236,8 +273,7 @@ def _with_endpoint(text: str, name: str, models: Sequence[str]) -> str:
     why = "the newest with an image of AWS's"
     if row is not None and ami is not None and not ami.covers(row):
         why += f"; unproved on a GPU: its CUDA {row.cuda} on driver {ami.driver} (CUDA {ami.cuda})"
-    endpoint = _NEW_ENDPOINT.format(name=name, release=release, why=why, type=NEW_TYPE, models=", ".join(models))
-    return _NO_ENDPOINT.sub(lambda _: f"endpoints:{endpoint}", text, count=1)
+    return _NEW_ENDPOINT.format(name=name, release=release, why=why, type=NEW_TYPE, models=", ".join(models))
 
 
 def _inserted(text: str, index: int, names: Sequence[str], *, variants: Sequence[Mapping[str, Any]] = ()) -> str | None:

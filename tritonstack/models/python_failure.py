@@ -174,11 +174,14 @@ def file_in_archive(path: str) -> str:
     return found[1] if found else path
 
 
-def response_failure(error: ModelFailedError, *, model: str, repositories: Path, quoted: bool) -> str:
+def response_failure(
+    error: ModelFailedError, *, model: str, repositories: Path, serves_folder: bool | None = True
+) -> str:
     """The message of a request that a model's container refused: of a Python program its traceback, with its files
-    below ``repositories`` where they are there.
+    and their lines below ``repositories`` where they are there.
 
-    ``quoted``: whether those files are the ones that run. ``model``: whose folder is looked at first.
+    ``model``: whose folder is looked at first. ``serves_folder``: whether the endpoint serves these very files, or has
+    another version of them, of which the lines may differ; None where that is unknown.
     """
 
     def shown(path: str) -> str:
@@ -193,10 +196,15 @@ def response_failure(error: ModelFailedError, *, model: str, repositories: Path,
     if failure is None:
         return str(error)
     where = f", {failure.where}" if failure.where else ""
-    text = indent(failure.text(shown=shown, quoted=quoted), "  ")
+    plain, quoted = (failure.text(shown=shown, quoted=quoted) for quoted in (False, True))
     own = next((Path(file_in_archive(call.file)).parts for call in failure.calls if call.is_own), ())
     advice = lacking_module_advice(failure.error, folder=model, model=own[0] if len(own) > 1 else model)
-    lines = [f"{error.place}: the container responded {error.status}{where}:", text]
+    lines = [f"{error.place}: the container responded {error.status}{where}:", indent(quoted, "  ")]
+    if quoted != plain and not serves_folder:
+        what = (
+            "the endpoint may serve another version" if serves_folder is None else "the endpoint serves another version"
+        )
+        lines.append(f"  lines:   of the project's files as they are now; {what}")
     lines += [f"  do:      {advice}"] if advice else []
     lines += [f"  its log: {error.log_stream_arn}"] if error.log_stream_arn else []
     return "\n".join(lines)

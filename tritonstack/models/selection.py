@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.errors import InputError, Problem, collecting, field_of, listing, nearest
-from tritonstack.models.recipe import RECIPE
+from tritonstack.models.digest import model_digest
+from tritonstack.models.recipe import RECIPE, Size, Weights
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.naming import ArchiveName
 
 if TYPE_CHECKING:
     from tritonstack.config import Environment
@@ -44,6 +46,19 @@ def sources_of(
     else:
         problem = _unknown(name, repositories, file=file, field=field)
     raise InputError([problem])
+
+
+def is_made_of_folder(archive: ArchiveName, repositories: Path) -> bool | None:
+    """Whether a model folder, as it is now, gives this very archive, in any size and with any weights.
+
+    None where there is no such folder, or its recipe is wrong.
+    """
+    choices = [BuildChoice(size=size, weights=weights) for size in get_args(Size) for weights in get_args(Weights)]
+    try:
+        sources = [each for choice in choices for each in sources_of(archive.model, repositories, choice)]
+        return archive.digest in {model_digest(each) for each in sources if each.name == archive.model}
+    except (InputError, OSError):
+        return None
 
 
 def resolved_models(

@@ -21,6 +21,7 @@ from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.python_failure import response_failure
 from tritonstack.models.sample import compare_answer, request_arrays, to_tensors
+from tritonstack.models.selection import is_made_of_folder
 from tritonstack.monitoring.metric import Metric, Series, queries
 from tritonstack.naming import endpoint_name, scalable_variant, serving_part, serving_stack, stack_path
 from tritonstack.releases.records import DeployedSet, deployed_set
@@ -169,7 +170,12 @@ class Verifier:
             problem = " ".join(str(error).split())
             if isinstance(error, ModelFailedError):
                 repositories = Places.of_project().repositories
-                problem = response_failure(error, model=release.model, repositories=repositories, quoted=False)
+                problem = response_failure(
+                    error,
+                    model=release.model,
+                    repositories=repositories,
+                    serves_folder=is_made_of_folder(release.archive, repositories),
+                )
             return VerifiedModel(model=release.model, digest=release.digest, problem=problem)
         return VerifiedModel(
             model=release.model, digest=release.digest, difference=difference, milliseconds=answer.total_milliseconds

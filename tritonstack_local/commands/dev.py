@@ -323,7 +323,7 @@ def _answer_now(verifier: Verifier, new: ModelRelease, deployed: DeployedSet, *,
         reason = str(error)
         if isinstance(error, ModelFailedError):
             repositories = Places.of_project().repositories
-            reason = response_failure(error, model=new.model, repositories=repositories, quoted=True)
+            reason = response_failure(error, model=new.model, repositories=repositories)
         raise WorkFailedError(f"{new.model} does not respond to its sample: {reason}\n  do:      {advice}") from error
 
 
