@@ -87,6 +87,7 @@ def check_archives(
                     endpoint=endpoint, backends=backends, model=model, location=location, region=region
                 )
                 findings += _check_called(endpoint=endpoint, found=known[model], model=model, location=location)
+        findings += _check_arguments(endpoint, known, location=(*place, "container", "additional_args"))
         findings += _check_dali(endpoint=endpoint, contents=known, location=(*place, "container", "additional_args"))
         for number, variant in enumerate(endpoint.variant_settings):
             named = {name for entry in variant.models for name in (archives or {}).get(entry, (entry,))}
@@ -209,6 +210,22 @@ def _check_default_model(
                 found=f"null, and the archive has {len(found.models)} model folders with {ensembles}",
                 allowed=allowed,
                 advice="Name the folder that /invocations shall serve.",
+            )
+
+
+def _check_arguments(
+    endpoint: EndpointSettings, contents: Mapping[str, ArchiveContents], *, location: Location
+) -> Iterator[Problem]:
+    """Arguments of the server that recipes need: an option of a backend, which every model of the server has."""
+    given = endpoint.container.additional_args
+    wanted = {argument: model for model, found in sorted(contents.items()) for argument in found.server_arguments}
+    for argument, model in wanted.items():
+        if argument not in given:
+            yield Problem(
+                location=location,
+                found=f"{shown(list(given))}, and the recipe of {model} has an option of the whole server",
+                allowed=f"a list with {argument}",
+                advice="Add that element, or remove the option from the recipe.",
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from scripts.documentation.markdown import code, head, table
@@ -14,6 +15,18 @@ from tritonstack.engines.trtexec import PRECISIONS, engine_options, engine_probl
 from tritonstack.models.runtime_options import Engine
 
 SHAPES = {"input": {"min": [1, 128], "opt": [8, 128], "max": [16, 128]}}
+
+FIELDS: tuple[tuple[str, Any], ...] = (
+    ("optimisation_level", 5),
+    ("tf32", False),
+    ("version_compatible", True),
+    ("hardware_compatibility", "ampere_plus"),
+    ("hardware_compatibility", "same_compute_capability"),
+    ("verbose", True),
+)
+
+ABOUT = Path(__file__).with_suffix(".md")
+"""What a recipe's fields do, between the introduction and the tables."""
 
 INTRODUCTION = """\
 An engine is built on the GPU that serves it, by `trtexec` of the release's own image. `trtexec` fails on an option that
@@ -30,14 +43,21 @@ shows which of them have an image in AWS's lists.
 
 def engines_page() -> str:
     """The whole page."""
-    parts = [head("TensorRT engines: trtexec's options by release and GPU", source="the catalogue"), INTRODUCTION]
+    parts = [
+        head("TensorRT engines: trtexec's options by release and GPU", source="the catalogue"),
+        INTRODUCTION,
+        ABOUT.read_text(encoding="utf-8"),
+    ]
     for precision in PRECISIONS:
         engine = _engine(precision=precision)
         rows = _by_ranges(partial(_options, engine))
         parts += [f"## precision: {precision}\n", table(["releases", "TensorRT", "GPUs", "options, or refused"], rows)]
     parts.append("## Further fields\n\nThe option that each field adds to an engine in FP32.\n")
-    ranges = _by_ranges(partial(_added, _engine(precision="fp32", optimisation_level=5)))
-    field_rows = [[code("optimisation_level: 5"), releases, gpus, option] for releases, _, gpus, option in ranges]
+    field_rows = [
+        [code(f"{name}: {_yaml(value)}"), releases, gpus, option]
+        for name, value in FIELDS
+        for releases, _, gpus, option in _by_ranges(partial(_added, _engine(precision="fp32", **{name: value})))
+    ]
     parts.append(table(["field", "releases", "GPUs", "option, or refused"], field_rows))
     unknown = load_catalogue().images_without_a_row
     parts.append("## Releases that are refused for every GPU\n")
@@ -85,6 +105,10 @@ def _typed(engine: Engine, release: str, gpu: str, *, without: tuple[str, ...]) 
     """An engine's options but those that begin so."""
     options = engine_options(engine, release=release, gpu=gpu)
     return " ".join(code(each) for each in options if not each.startswith(without))
+
+
+def _yaml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _range(names: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ from tritonstack.engines.engine_builds import (
     engine_builds,
     least_tensorrt,
 )
+from tritonstack.engines.portability import LOADS_COMPATIBLE
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.selection import resolved_models
 from tritonstack.naming import Platform
@@ -209,6 +210,35 @@ def test_fp16_is_refused_where_tensorrt_takes_the_precision_of_the_onnx_file(tmp
     assert "26.06" in problem.found
     single = ENGINE.replace("engine: {", "engine: {precision: fp32, ")
     assert builds_of(tmp_path / "single", f'release: "26.06"\n{image}', engine=single).problems == ()
+
+
+COMPATIBLE = ENGINE.replace("}}}", "}}, version_compatible: true}")
+LOADS = f"container: {{additional_args: ['{LOADS_COMPATIBLE}']}}"
+
+
+def test_a_version_compatible_engine_is_refused_where_triton_has_no_option_for_it(tmp_path: Path) -> None:
+    made = builds_of(tmp_path, "", LOADS, engine=COMPATIBLE)
+    [problem] = made.problems
+    assert problem.field == "endpoints[0].container.additional_args"
+    assert "fast has an engine with version_compatible: true" in problem.found
+    assert LOADS_COMPATIBLE in problem.allowed
+    assert [build.endpoints for build in made.builds] == [("e1",)]
+
+
+@pytest.mark.parametrize(
+    ("level", "release", "loads", "refuses"),
+    [("ampere_plus", "24.09", {"L4", "L40S"}, {"T4", "A10G"}), ("same_compute_capability", "25.04", set(), {"L4"})],
+)
+def test_gpus_that_may_share_an_engine_are_listed(
+    tmp_path: Path, level: str, release: str, loads: set[str], refuses: set[str]
+) -> None:
+    engine = ENGINE.replace("}}}", f"}}}}, hardware_compatibility: {level}}}")
+    (build,) = builds_of(tmp_path, f"release: '{release}'\ninstance_type: ml.g5.xlarge", engine=engine).builds
+    found = set(build.compatible["fast"])
+    assert found >= loads
+    assert not found & refuses
+    (build,) = builds_of(tmp_path / "none", "").builds
+    assert build.compatible == {}
 
 
 def test_a_tensorrt_model_without_a_word_on_its_engine_is_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cases import cases
@@ -84,6 +85,99 @@ def test_another_machine_than_planned_is_refused_before_anything_is_built(
     for words in expected:
         assert words in step.result["reason"]
         assert words in log
+
+
+SUMMARY = """
+cat <<'EOF'
+[01/02/2026-03:04:05] [I] === Performance summary ===
+[01/02/2026-03:04:05] [I] Throughput: 812.5 qps
+[01/02/2026-03:04:05] [I] Latency: min = 1.2 ms, max = 3 ms, mean = 1.3 ms, median = 1.25 ms, percentile(90%) = 1.4 ms, percentile(95%) = 1.5 ms, percentile(99%) = 2.5e+00 ms
+[01/02/2026-03:04:05] [I] Enqueue Time: min = 0.1 ms, max = 0.2 ms, mean = 0.1 ms, median = 0.1 ms, percentile(90%) = 0.1 ms
+[01/02/2026-03:04:05] [I] H2D Latency: min = 0.1 ms, max = 0.2 ms, mean = 0.1 ms, median = 0.1 ms, percentile(90%) = 0.1 ms
+[01/02/2026-03:04:05] [I] GPU Compute Time: min = 1 ms, max = 2 ms, mean = 1.1 ms, median = 1.1 ms, percentile(90%) = 1.2 ms
+[01/02/2026-03:04:05] [I] Total GPU Compute Time: 2.9 s
+EOF
+"""  # noqa: E501 - as trtexec writes it (samples/common/sampleReporting.cpp)
+LATENCY = {"min": 1.2, "max": 3, "mean": 1.3, "median": 1.25, "p90": 1.4, "p95": 1.5, "p99": 2.5}
+
+
+def measuring_trtexec(step: EngineStepRun, *, summary: str = SUMMARY) -> None:
+    """The stand-in in the place of a trtexec that is none: it measures where it gets ``--percentile``."""
+    stand_in = step.programs.trtexec.with_name("stand-in-itself")
+    shutil.copy(step.programs.trtexec, stand_in)
+    banner = 'echo "&&&& RUNNING TensorRT.trtexec [TensorRT v100400] # trtexec"'
+    step.programs.trtexec.write_text(
+        f'#!/bin/sh\n[ "$1" = --help ] && {{ {banner}; exit 0; }}\n'
+        f'case "$*" in *--percentile*)\n{summary}\nexit 0;; esac\nexec {shlex.quote(str(stand_in))} "$@"\n'
+    )
+
+
+MEASURE = {"seconds": 3, "shapes": [{"x": [4, 3], "k": [4, 3]}]}
+
+
+def test_what_trtexec_measures_is_in_the_result(tmp_path: Path) -> None:
+    step = EngineStepRun.make(tmp_path, measure=MEASURE)
+    measuring_trtexec(step)
+    status, log = step.run()
+    assert status == 0, log
+    (measured,) = step.result["measurements"]
+    assert (measured["profile"], measured["shapes"], measured["throughput"]) == (0, MEASURE["shapes"][0], 812.5)
+    assert measured["latency"] == LATENCY
+    assert measured["gpu_compute"]["median"] == 1.1
+    assert "--duration=3 --percentile=90,95,99" in log
+    assert step.result["durations"]["measure_seconds"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("measure", "summary", "reason"),
+    [
+        ({**MEASURE, "seconds": 0}, SUMMARY, ""),
+        (MEASURE, "echo '[I] Throughput: 812.5 qps'", "trtexec printed no performance summary"),
+        (MEASURE, "echo '[E] CUDA out of memory'; exit 1", "ends with status 1: [E] CUDA out of memory"),
+    ],
+)
+def test_an_engine_that_is_not_measured_is_built_all_the_same(
+    tmp_path: Path, measure: dict[str, Any], summary: str, reason: str
+) -> None:
+    step = EngineStepRun.make(tmp_path, measure=measure)
+    measuring_trtexec(step, summary=summary)
+    status, log = step.run()
+    assert status == 0, log
+    assert step.result["measurements"] == []
+    assert reason in log
+
+
+def test_a_stand_in_measures_nothing(tmp_path: Path) -> None:
+    step = EngineStepRun.make(tmp_path, measure=MEASURE)
+    status, log = step.run()
+    assert (status, step.result["measurements"]) == (0, [])
+    assert "not measured: a stand-in has no speed of an engine" in log
+    assert "measure_seconds" not in step.result["durations"]
+
+
+TWO_PROFILES = [
+    "--profile=0", "--minShapes=x:1x3,k:1x3", "--optShapes=x:1x3,k:1x3", "--maxShapes=x:1x3,k:1x3",
+    "--profile=1", "--minShapes=x:2x3,k:2x3", "--optShapes=x:4x3,k:4x3", "--maxShapes=x:8x3,k:8x3", "--skipInference",
+]  # fmt: skip
+
+
+def test_every_profile_is_proven_with_its_own_inputs(tmp_path: Path) -> None:
+    np.array([[1, 2, 3], [4, 5, 6]], np.float32).tofile(tmp_path / "x1.raw")
+    np.array([[1, 2, 3], [4, 5, 6]], np.int64).tofile(tmp_path / "k1.raw")
+    more: dict[str, Any] = {name: {"file": f"{name}1.raw", "shape": [2, 3]} for name in ("x", "k")}
+    step = EngineStepRun.make(tmp_path, options=TWO_PROFILES, more_inputs=[more])
+    status, log = step.run()
+    assert status == 0, log
+    assert left(step) == sorted([*LEFT, "outputs1.json"])
+    assert json.loads((step.output / "outputs1.json").read_text())[0]["values"] == [2, 4, 6, 8, 10, 12]
+    assert {"outputs.json", "outputs1.json"} <= set(step.result["files"])
+    assert "--useProfile=1" in log
+    assert len(read_header(step.output / "model.plan")["profiles"]) == 2
+    more["x"]["shape"] = more["k"]["shape"] = [1, 3]
+    other = EngineStepRun.make(tmp_path, options=TWO_PROFILES, more_inputs=[more])
+    assert other.run()[0] == 5
+    assert "is not between (2, 3) and (8, 3), the optimisation profile's" in other.result["reason"]
+    assert left(other) == ["result.json", "trtexec.log"], "outputs of an earlier run do not count"
 
 
 OLD = {"driver": "470.256.02", "supports": "11.4"}

@@ -94,7 +94,7 @@ def test_an_engine_returns_what_onnx_runtime_returns(
     arguments = ["-P", script, str(exported)]
     run_script(environment="exporters", arguments=arguments, folder=folder, what="graph", report=lines.append)
     graph = read_onnx(exported)
-    inputs = proof_inputs(engine, graph, sample=None, seed=0, file=script)
+    inputs = proof_inputs(engine.profiles[0], graph, sample=None, seed=0, file=script)
     reference = outputs_of_graph(exported, graph, inputs, work=folder, what="reference", report=lines.append)
     shutil.copyfile(graph_for_engine(engine, exported=exported, work=folder, report=lines.append), folder / GRAPH)
     platform = Platform(release=release, gpu=FULL_GPU)  # whose options do not depend on the GPU

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.cases import cases
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.trtexec_options import tensorrt_candidates, trtexec_options, trtexec_table
+from tritonstack.catalogue.trtexec_options import takes_option, tensorrt_candidates, trtexec_table
 from tritonstack.engines.trtexec import (
     EngineTarget,
     engine_options,
@@ -22,6 +22,7 @@ from tritonstack.engines.trtexec import (
     write_job,
 )
 from tritonstack.errors import InputError
+from tritonstack.models.recipe import read_recipe
 from tritonstack.models.runtime_options import Engine
 from tritonstack.naming import Platform
 from tritonstack_local.trtexec.arguments import Arguments
@@ -36,6 +37,10 @@ FIELDS = st.fixed_dictionaries(
         "workspace_mib": st.integers(1, 80000),
         "optimisation_level": st.none() | st.integers(0, 5),
         "timing_cache": st.booleans(),
+        "tf32": st.booleans(),
+        "verbose": st.booleans(),
+        "version_compatible": st.booleans(),
+        "hardware_compatibility": st.sampled_from(["none", "ampere_plus", "same_compute_capability"]),
     }
 )
 
@@ -59,8 +64,9 @@ def test_every_option_exists_in_every_tensorrt_of_the_release_or_the_engine_is_r
         return
     row = CATALOGUE.releases[release]
     for version in tensorrt_candidates(row, releases=tuple(CATALOGUE.releases.values())):
-        names = {option.partition("=")[0] for option in engine_options(which, release=release, gpu=gpu)}
-        assert names <= trtexec_options(version)
+        for option in engine_options(which, release=release, gpu=gpu):
+            name, _, value = option.partition("=")
+            assert takes_option(version, name, value), option
 
 
 def test_an_fp32_engine_without_options_can_be_built_on_every_gpu_of_every_release() -> None:
@@ -79,6 +85,33 @@ def test_a_name_that_trtexec_cannot_read_is_refused(name: str) -> None:
         engine(shapes={name: SHAPES["x"]})
 
 
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"y": SHAPES["x"]}, "profile 1 has y, profile 0 x"),
+        ({"x": {"min": [1], "opt": [1], "max": [1]}}, "one rank"),
+        (SHAPES, "profile 1 equals an earlier one"),
+    ],
+)
+def test_profiles_that_no_engine_has_are_refused(second: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        engine(shapes=[SHAPES, second])
+
+
+@pytest.mark.parametrize(
+    ("shapes", "field"), [("    x: {min: [1], opt: [1]}\n", ".x"), ("    - x: {min: [1], opt: [1]}\n", "[0].x")]
+)
+def test_a_wrong_shape_is_reported_at_its_place_in_a_list_and_in_a_mapping(
+    tmp_path: Path, shapes: str, field: str
+) -> None:
+    head = "description: A net.\nkind: tensorrt\nsample: {request: a.json, answer: b.json}\nengine:\n  shapes:\n"
+    (tmp_path / "recipe.yaml").write_text(head + shapes)
+    with pytest.raises(InputError) as refused:
+        read_recipe(tmp_path)
+    (problem,) = refused.value.problems
+    assert (problem.field, str(problem.file).rpartition(":")[2]) == (f"engine.shapes{field}.max", "6")
+
+
 def test_an_option_that_only_some_candidates_have_is_one_that_the_release_may_not_have() -> None:
     row = CATALOGUE.releases["25.04"]
     target = EngineTarget(release=row, gpu="L4", compute_capability=(8, 9), tensorrt=("10.16", "11.0"))
@@ -95,6 +128,12 @@ def test_what_release_or_gpu_lack_is_refused_with_what_works(  # noqa: PLR0917
     assert found in problem.found
     assert problem.allowed.startswith(allowed)
     assert problem.advice == advice
+
+
+def test_every_refusal_is_reported_at_once() -> None:
+    fields = {"optimisation_level": 5, "version_compatible": True, "hardware_compatibility": "ampere_plus"}
+    problems = engine_problems(engine(**fields), release="22.12", gpu="t4")
+    assert sorted({problem.field for problem in problems}) == sorted(f"engine.{name}" for name in fields)
 
 
 def test_the_versions_that_an_image_may_have_are_minor_versions() -> None:

@@ -153,7 +153,7 @@ def _engine(**shapes: tuple[tuple[int, ...], ...]) -> Engine:
 def _inputs(
     engine: Engine, graph: OnnxGraph, sample: dict[str, np.ndarray[Any, Any]] | None = None, seed: int = 1
 ) -> dict[str, np.ndarray[Any, Any]]:
-    return proof_inputs(engine, graph, sample=sample, seed=seed, file="recipe.yaml")
+    return proof_inputs(engine.profiles[0], graph, sample=sample, seed=seed, file="recipe.yaml")
 
 
 AXES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=3)

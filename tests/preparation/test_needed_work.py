@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fake_aws import FakeAws
-from tests.models.folders import make_manifest, source_of, write_double
+from tests.models.folders import make_engine, make_manifest, source_of, write_double
 from tests.preparation.prepare_way import order_of
 from tests.preparation.tiny_engine import write_tiny
 from tritonstack.archives.bucket import ArtifactBucket, Place
@@ -50,9 +50,10 @@ def put(
     target: str | None,
     content: bytes = b"archive",
     described: bytes | None = None,
+    **fields: Any,
 ) -> None:
     """Put an archive and its manifest at a place; ``described``: the content that the manifest describes."""
-    manifest = manifest_for(described or content, dependency=dependency, target=target)
+    manifest = manifest_for(described or content, dependency=dependency, target=target, **fields)
     aws.artifacts[place.manifest(NAME)] = manifest.to_json().encode()
     aws.artifacts[place.archive(NAME)] = content
     aws.metadata[place.archive(NAME)] = {"sha256": hashlib.sha256(content).hexdigest()}
@@ -92,6 +93,17 @@ def test_an_archive_at_its_own_place_exists_whatever_its_manifest_holds(aws: Fak
     del aws.artifacts[Place(endpoint="here", platform=T4).manifest(NAME)]
     assert kind(needed(aws, source, order("none"))) == "there"
     assert kind(needed(aws, source, order("none", platform=Platform(release="24.09", gpu="T4")))) == "there"
+
+
+@pytest.mark.parametrize(("options", "outcome"), [((), "build"), (("--hardwareCompatibilityLevel=ampere+",), "copy")])
+def test_an_engine_that_other_gpus_load_is_copied_to_them(
+    aws: FakeAws, source: ArchiveSource, options: tuple[str, ...], outcome: str
+) -> None:
+    engine = make_engine(options=options, gpu="NVIDIA A10G", compute_capability="8.6")
+    put(aws, other(A10G), dependency="engine", target=str(A10G), engines={"bert": engine})
+    for recorded in ("engine", None):
+        assert kind(needed(aws, source, order(recorded, platform=Platform(release="24.09", gpu="l4")))) == outcome
+    assert kind(needed(aws, source, order("engine", platform=T4))) == "build", "a T4 loads no engine of Ampere's"
 
 
 @pytest.mark.parametrize(

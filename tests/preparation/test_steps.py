@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import tarfile
@@ -17,7 +18,7 @@ from tests.engines.stand_ins import doubling_graph
 from tests.models.folders import source_of, write
 from tests.preparation.tiny_engine import FOLDER, TinyProject, output_of, task_of, write_real_output, write_tiny
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models.manifest import Manifest, read_manifest
+from tritonstack.models.manifest import Manifest, measurements_of, read_manifest
 from tritonstack.naming import Platform
 from tritonstack.preparation.export_step import EngineJob, EngineWork
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
@@ -162,6 +163,64 @@ def _edit(project: TinyProject, old: str, new: str) -> None:
 def fresh(project: TinyProject, tmp_path: Path) -> TinyProject:
     """A project of its own for tests that change the folder."""
     return TinyProject(tmp_path, write_tiny(tmp_path), project.programs)
+
+
+TWO_PROFILES = """- x: {min: [1, 4], opt: [1, 4], max: [1, 4]}
+    - x: {min: [2, 4], opt: [4, 4], max: [8, 4]}"""
+
+
+def _use_two_profiles(project: TinyProject) -> None:
+    _edit(project, "x: {min: [1, 4], opt: [4, 4], max: [8, 4]}", TWO_PROFILES)
+    config = project.places.folder("tiny-engine") / "tiny-engine/config.pbtxt"
+    config.write_text(config.read_text().replace("kind: KIND_GPU", 'kind: KIND_GPU profile: [ "0", "1" ]'))
+
+
+def test_an_engine_with_several_profiles_is_proven_and_measured_with_each(fresh: TinyProject, tmp_path: Path) -> None:
+    _use_two_profiles(fresh)
+    work = fresh.export_step(tmp_path / "work")
+    job = _job(work)
+    shapes = [each["x"]["shape"] for each in (job.job["inputs"], *job.job["more_inputs"])]
+    assert shapes == [[1, 4], [2, 4]], "the sample request is a batch of 2: profile 0 gets random numbers"
+    assert job.job["measure"] == {"seconds": 3, "shapes": [{"x": [1, 4]}, {"x": [4, 4]}]}
+    measured = [
+        {"profile": n, "shapes": {"x": [batch, 4]}, "throughput": 9.5, "latency": {"p99": 2}, "gpu_compute": {"p99": 1}}
+        for n, batch in ((0, 1), (1, 4))
+    ]
+    write_real_output(job, measurements=measured)
+    manifest = fresh.pack_step(work)
+    (bound,) = manifest.engines["tiny-engine"].inputs
+    assert (bound.min, bound.max) == ((1, 4), (8, 4))
+    found = measurements_of(manifest.figures)
+    assert [(each.profile, each.batch, each.throughput, each.latency) for each in found] == [
+        (0, 1, 9.5, {"p99": 2}),
+        (1, 4, 9.5, {"p99": 2}),
+    ]
+    assert Manifest.model_validate_json(manifest.to_json()) == manifest
+
+
+def test_the_stand_in_builds_and_proves_an_engine_with_several_profiles(fresh: TinyProject, tmp_path: Path) -> None:
+    _use_two_profiles(fresh)
+    work = fresh.export_step(tmp_path / "work")
+    status, log = fresh.phase_two(_job(work))
+    assert status == 0, log
+    manifest = fresh.pack_step(work)
+    assert "--profile=1" in manifest.engines["tiny-engine"].options
+    assert measurements_of(manifest.figures) == (), "a stand-in has no speed"
+
+
+def test_a_profile_with_another_result_is_refused_by_its_number(fresh: TinyProject, tmp_path: Path) -> None:
+    _use_two_profiles(fresh)
+    work = fresh.export_step(tmp_path / "work")
+    output = write_real_output(_job(work))
+    wrong = json.loads((output / "outputs1.json").read_text())
+    wrong[0]["values"][0] += 1
+    content = json.dumps(wrong).encode()
+    (output / "outputs1.json").write_bytes(content)
+    files = json.loads((output / "result.json").read_text())["files"]
+    files["outputs1.json"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    _write_result(output, files=files)
+    with pytest.raises(WorkFailedError, match="engine of tiny-engine, profile 1: tensor y: differs"):
+        fresh.pack_step(work)
 
 
 def test_what_has_no_engine_in_its_recipe_is_refused(fresh: TinyProject, tmp_path: Path) -> None:

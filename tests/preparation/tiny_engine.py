@@ -16,6 +16,7 @@ from tests.models.folders import places_in, source_of
 from tritonstack.archives.programs import Spent
 from tritonstack.archives.proof import Proven
 from tritonstack.archives.staging import Task
+from tritonstack.engines.engine_step import outputs_name
 from tritonstack.models.digest import model_digest
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.naming import ArchiveName, Platform
@@ -88,8 +89,10 @@ def write_real_output(job: EngineJob, plan: bytes = b"ptrt, as a plan begins", *
     """
     output = output_of(job)
     output.mkdir()
-    outputs = [{"name": n, "shape": list(a.shape), "values": a.ravel().tolist()} for n, a in job.reference.items()]
-    files = {"model.plan": plan, "outputs.json": json.dumps(outputs).encode()}
+    files = {"model.plan": plan}
+    for number, reference in enumerate(job.references):
+        outputs = [{"name": n, "shape": list(a.shape), "values": a.ravel().tolist()} for n, a in reference.items()]
+        files[outputs_name(number)] = json.dumps(outputs).encode()
     for name, content in files.items():
         (output / name).write_bytes(content)
     result = {

@@ -27,6 +27,16 @@ from tritonstack.naming import DIGEST_LENGTH
 from tritonstack.untrusted.folder_files import unfit, unfit_problem
 from tritonstack.untrusted.foreign_text import parse_json
 
+_NOT_OF_AN_EXPORT = {
+    "tolerance",
+    "tf32",
+    "version_compatible",
+    "hardware_compatibility",
+    "verbose",
+    "measure_seconds",
+}
+"""Fields of `engine` that change nothing of the graph: with another value an earlier export is used."""
+
 
 def script_options(source: ArchiveSource, export: Export) -> dict[str, Any]:
     """``--options`` of one export: the recipe's and the build's choices. The same for overlays that export alike.
@@ -40,7 +50,7 @@ def script_options(source: ArchiveSource, export: Export) -> dict[str, Any]:
         "seed": recipe.seed,
         "source": recipe.source.plain() if recipe.source else None,
         "graph": export.graph.model_dump(mode="json") if export.graph else None,
-        "engine": recipe.engine.model_dump(mode="json", exclude={"tolerance"}) if recipe.engine else None,
+        "engine": recipe.engine.model_dump(mode="json", exclude=_NOT_OF_AN_EXPORT) if recipe.engine else None,
         "max_batch_size": max_batch_size(source),
         "largest_batch": recipe.proof.largest_batch,
         "tolerance": recipe.proof.tolerance,

@@ -18,7 +18,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.model_files.marked_plan import MARK
 from tritonstack.models.build_target import refuse_unservable
 from tritonstack.models.digest import sha256_of
-from tritonstack.models.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest, Places
+from tritonstack.models.manifest import ArchiveEntry, Manifest, Places, is_engine_figure
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.tensorrt_models import TENSORRT
 from tritonstack.naming import ArchiveName, inputs_key
@@ -296,7 +296,7 @@ def _fix_manifest(archive: BuiltArchive, *, stored: StoredObject, bucket: Artifa
             "  do:      delete both objects, then publish again"
         )
     if entry and entry != ours.archive:  # another build's, and two builds give two plans: nothing is known of theirs
-        figures = {name: value for name, value in ours.figures.items() if name != ENGINE_FIGURE}
+        figures = {name: value for name, value in ours.figures.items() if not is_engine_figure(name)}
         ours = ours.model_copy(update={"archive": entry, "engines": {}, "figures": figures})
     bucket.put(key, ours.to_json().encode())
     return True

@@ -307,16 +307,21 @@ def answer_sample(source: ArchiveSource, *, work: Path, places: Places, report: 
 
 
 def finish(
-    staged: Staged, *, places: Places, report: Report, engines: Mapping[str, EngineEntry] | None = None
+    staged: Staged,
+    *,
+    places: Places,
+    report: Report,
+    engines: Mapping[str, EngineEntry] | None = None,
+    measured: Mapping[str, float] | None = None,
 ) -> Manifest:
     """Pack a staged archive and move it to its place, the archive last.
 
-    ``engines``: model → the plan that was built for it and is in the repository.
+    ``engines``: model → the plan that was built for it and is in the repository. ``measured``: figures of their speed.
     """
     task = staged.task
     target = staged.work / "archive.tar.gz"
     packed = pack_reporting(staged.repository, target, name=task.source.name, report=report)
-    manifest = _manifest(staged, packed, engines or {})
+    manifest = _manifest(staged, packed, engines or {}, measured or {})
     _put(task, manifest, staged.files, packed, work=staged.work, places=places)
     return manifest
 
@@ -330,10 +335,12 @@ def _refuse_errors(task: Task, repository: Path, environments: Mapping[str, Pack
     refuse_errors(lint_repository(repository, addressed=task.source.model, absent=absent, target=target))
 
 
-def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEntry]) -> Manifest:
+def _manifest(
+    staged: Staged, packed: PackResult, engines: Mapping[str, EngineEntry], measured: Mapping[str, float]
+) -> Manifest:
     task, source, recipe = staged.task, staged.task.source, staged.task.source.recipe
     own = staged.exports.get(source.folder.name)
-    figures = dict(own.figures) if own else {}
+    figures = {**(own.figures if own else {}), **measured}
     if staged.proven.sample_difference is not None:
         figures["sample_difference"] = staged.proven.sample_difference
     if engines:

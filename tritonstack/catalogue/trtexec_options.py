@@ -22,6 +22,8 @@ class TrtexecTable:
 
     versions: tuple[str, ...]  # TensorRT versions with known options, oldest first; each of another minor version
     options: Mapping[str, frozenset[str]]  # version → options of its trtexec (``--fp16``)
+    # option → value → the first version that takes the value, where values came later than the option
+    values: Mapping[str, Mapping[str, str]]
     # TensorRT's major version → the first Triton release that has it; without those all releases have
     first_release: Mapping[int, str]
 
@@ -48,6 +50,7 @@ def trtexec_table() -> TrtexecTable:
     return TrtexecTable(
         versions=tuple(versions),
         options={version: frozenset(options) for version, options in known.items()},
+        values=document["values"],
         first_release={int(major): release for major, release in document["first_release_of_major"].items()},
     )
 
@@ -62,6 +65,16 @@ def trtexec_options(version: str) -> frozenset[str]:
         known = ", ".join(trtexec_table().versions)
         raise LookupError(f"no trtexec options are known of TensorRT {version} (known: {known})")
     return trtexec_table().options[row]
+
+
+def takes_option(version: str, option: str, value: str = "") -> bool:
+    """Whether trtexec of a TensorRT version has an option and takes the value, where the values that it takes differ.
+
+    Raises LookupError as ``trtexec_options``.
+    """
+    since = trtexec_table().values.get(option, {}).get(value)
+    is_new_enough = since is None or minor_version(version) >= minor_version(since)
+    return option in trtexec_options(version) and is_new_enough
 
 
 def tensorrt_candidates(release: TritonRelease, *, releases: Sequence[TritonRelease]) -> tuple[str, ...]:

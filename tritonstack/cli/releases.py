@@ -50,7 +50,7 @@ from tritonstack.releases.report import (
     ReleasesReport,
     archives_under,
     endpoint_report,
-    skipped_proofs,
+    manifest_facts,
 )
 from tritonstack.releases.rollback import chosen_digest, ensure_archive, require_movable
 from tritonstack.releases.verification import DAYS, VerifiedEndpoint, Verifier
@@ -115,8 +115,8 @@ def releases_report(settings: Environment, session: Session, model: str | None) 
         archives = archives_under(bucket, endpoint=name, platform=deployed.platform) if deployed else frozenset()
         current = (ArchiveName(model=each.model, digest=each.digest) for each in found if each.digest)
         place = Place(endpoint=name, platform=deployed.platform) if deployed else None
-        skipped = skipped_proofs(bucket, archives.intersection(current), place=place) if place else {}
-        reports.append(endpoint_report(environment, name, found, deployed=deployed, archives=archives, skipped=skipped))
+        facts = manifest_facts(bucket, archives.intersection(current), place=place) if place else {}
+        reports.append(endpoint_report(environment, name, found, deployed=deployed, archives=archives, facts=facts))
     return ReleasesReport(environment=environment, endpoints=tuple(reports))
 
 

@@ -378,13 +378,18 @@ _ADVICE = {
 }
 
 
-UNION_TAGS = frozenset({"|text", "|mapping"})
-"""What pydantic puts into a place to tell the kinds of a value that is a text or a mapping; a file has none of it."""
+UNION_TAGS = frozenset({"|text", "|mapping", "|list"})
+"""What pydantic puts into a place to tell the kinds of a value, as a text or a mapping; a file has none of it."""
 
 
 def text_or_mapping(value: object) -> str:
     """The tag of a value's kind, for ``Discriminator``: so that a wrong value is reported as one of its own kind."""
     return "|mapping" if isinstance(value, dict | BaseModel) else "|text"
+
+
+def list_or_mapping(value: object) -> str:
+    """The same for a value that is a list or a mapping."""
+    return "|list" if isinstance(value, list | tuple) else "|mapping"
 
 
 def _echoes_bad_items(error: ErrorDetails, value: object) -> bool:

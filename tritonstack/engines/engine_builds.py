@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tritonstack.catalogue import TritonRelease, load_catalogue
 from tritonstack.catalogue.instances import BuilderKind, BuildMachine, load_build_machines, version_parts
 from tritonstack.config import EndpointSettings, Environment
-from tritonstack.config.yaml_loader import with_lines
+from tritonstack.config.yaml_loader import shown, with_lines
 from tritonstack.engines.engine_step import LEAST_DRIVERS
+from tritonstack.engines.portability import LOADS_COMPATIBLE, compatible_gpus
 from tritonstack.engines.trtexec import engine_problems
 from tritonstack.errors import Location, Problem
 from tritonstack.models.recipe import RECIPE
@@ -170,6 +171,8 @@ class EngineBuild:
     builder: Builder  # what builds them
     endpoints: tuple[str, ...]  # the endpoints that serve them, sorted
     archives: tuple[str, ...]  # the archives that need one, sorted; each is built once, whichever endpoints serve it
+    # archive → other GPUs that load its engines; only of archives whose recipe has hardware_compatibility
+    compatible: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +209,7 @@ def engine_builds(
     refused: list[Problem] = []
     for need in _needs(environment, archives):
         builder = _builder(need, environment)
-        wrong = [*_without_recipe(need), *([builder] if isinstance(builder, Problem) else ())]
+        wrong = [*_without_recipe(need), *_unloadable(need), *([builder] if isinstance(builder, Problem) else ())]
         options = _refused_options(need, file=file)
         findings += wrong
         refused += options
@@ -217,6 +220,7 @@ def engine_builds(
             builder=builder,
             endpoints=tuple(sorted({need.endpoint.name for need in needs})),
             archives=tuple(sorted({source.name for need in needs for source in need.sources})),
+            compatible=_compatible(needs, gpu=builder.machine.gpu),
         )
         for _, (builder, needs) in sorted(served.items(), key=lambda item: item[0])
     ]
@@ -250,6 +254,31 @@ def _without_recipe(need: _Need) -> Iterator[Problem]:
             found=f"{replace(need, sources=without)} cannot be built: there is no plan, and no engine in its recipe",
             allowed="a recipe with engine: and its shapes, or a model.plan in the folder",
         )
+
+
+def _unloadable(need: _Need) -> Iterator[Problem]:
+    """Version-compatible plans on an endpoint whose Triton has no option for them: it would not run their runtime."""
+    compatible = [source for source in need.sources if any(engine.version_compatible for engine in _recipes(source))]
+    arguments = need.endpoint.container.additional_args
+    if compatible and LOADS_COMPATIBLE not in arguments:
+        yield Problem(
+            location=(*need.location[:2], "container", "additional_args"),
+            found=f"{shown(list(arguments))}, and {compatible[0].name} has an engine with version_compatible: true, "
+            "which Triton would not load",
+            allowed=f"a list with {LOADS_COMPATIBLE}",
+            advice="Add that element, or remove version_compatible from the recipe. Triton then executes code that "
+            "plans contain: serve plans of your own builds only.",
+        )
+
+
+def _compatible(needs: Sequence[_Need], *, gpu: str) -> dict[str, tuple[str, ...]]:
+    """Archive → the other GPUs that load all of its engines."""
+    found = {}
+    for source in {source.name: source for need in needs for source in need.sources}.values():
+        engines = [set(compatible_gpus(engine, gpu=gpu)) for engine in _recipes(source)]
+        if any(engine.hardware_compatibility != "none" for engine in _recipes(source)):
+            found[source.name] = tuple(sorted(set.intersection(*engines)))
+    return dict(sorted(found.items()))
 
 
 def _recipes(source: ArchiveSource) -> tuple[Engine, ...]:

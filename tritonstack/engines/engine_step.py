@@ -10,14 +10,16 @@ the graph, ``model.onnx``, and maybe the ``timing.cache`` of an earlier build an
      "cuda": "12.6.1",                         the image's, or null where it is not known
      "options": ["--fp16", ...],               trtexec's, but those that name files
      "inputs": {"x": {"file": "x.raw", "shape": [1, 4]}},   the proof's, in the type of the engine's tensor
+     "more_inputs": [],                        the same for the optimisation profiles 1, 2, ...
+     "measure": {"seconds": 3, "shapes": [{"x": [8, 4]}]},  of each profile, or null; 0 s: not measured
      "outputs": ["logits"],                    outputs that the plan must have
      "timing_cache": true,                     whether a cache is read and left
      "calibration_cache": false,               whether trtexec takes INT8's ranges from calibration.cache
      "timeout_seconds": 7200, "output": "output"}
 
-In the output folder it leaves ``model.plan``, ``outputs.json`` (``[{"name", "shape", "values"}, ...]``),
-``timing.cache``, ``trtexec.log`` and at last ``result.json``: without that file nothing there counts. A failure leaves
-the log and ``result.json`` with its phase, reason and last log lines.
+In the output folder it leaves ``model.plan``, ``outputs.json`` (``[{"name", "shape", "values"}, ...]``; of the profiles
+1, 2, ... ``outputs1.json``, ...), ``timing.cache``, ``trtexec.log`` and at last ``result.json``: without that file
+nothing there counts. A failure leaves the log and ``result.json`` with its phase, reason and last log lines.
 
 Exit status: 0 built; 2 the job file cannot be read; 3 this machine is not the planned one; 4 trtexec builds no plan;
 5 the plan fails the proof; 6 too slow; 128 + n ended by signal n.
@@ -64,7 +66,8 @@ GRAPH, CALIBRATION = "model.onnx", "calibration.cache"
 MESSAGE = Path("/opt/ml/output/message")  # SageMaker developer guide: "Save and Access Metadata …", ExitMessage
 JOB, MACHINE, BUILD, PROOF, TIME = 2, 3, 4, 5, 6
 PHASE_OF = {JOB: "job", MACHINE: "machine", BUILD: "build", PROOF: "proof", TIME: "time"}
-MADE = ("model.plan", "outputs.json", "timing.cache", "trtexec.log")
+LOADED_WITH = ("--versionCompatible",)  # options of the build that loading the plan needs as well
+MADE = ("model.plan", "outputs.json", "timing.cache", "trtexec.log")  # and outputs1.json, ... of further profiles
 OUTPUT: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": STDOUT, "errors": "replace"}
 TAIL_LINES = 40
 
@@ -93,7 +96,8 @@ def read_job(path: Path) -> dict[str, Any]:
         job: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
         folder = path.resolve().parent
         job["folder"], job["output"] = folder, folder / job["output"]
-        job["inputs"] = {name: (folder / one["file"], one["shape"]) for name, one in job["inputs"].items()}
+        proofs = [job["inputs"], *job.get("more_inputs", [])]
+        job["proofs"] = [{name: (folder / one["file"], one["shape"]) for name, one in each.items()} for each in proofs]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise StepError(JOB, f"{path}: {error!r}") from error
     if job.get("calibration_cache") and not (folder / CALIBRATION).is_file():  # trtexec would make it up
@@ -299,18 +303,88 @@ def build(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any
         raise StepError(BUILD, "trtexec ends well and leaves no plan")
 
 
-def prove(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any]) -> None:
-    """Run the plan once on the proof's inputs."""
-    spelled = {name: f"'{name}'" if ":" in name else name for name in job["inputs"]}  # a colon would end the name
-    shapes = [f"{spelled[name]}:{'x'.join(map(str, shape))}" for name, (_, shape) in job["inputs"].items()]
-    files = [f"{spelled[name]}:{file}" for name, (file, _) in job["inputs"].items()]
-    argv = [result["trtexec"]["program"], f"--loadEngine={work / 'model.plan'}", f"--shapes={','.join(shapes)}"]
-    argv += [f"--loadInputs={','.join(files)}", f"--exportOutput={work / 'exported.json'}"]
-    argv += ["--iterations=1", "--warmUp=0", "--duration=0"]
+def spelled(name: str) -> str:
+    """An input's name as trtexec's lists take it: a colon would end it."""
+    return f"'{name}'" if ":" in name else name
+
+
+def loading(job: dict[str, Any], work: Path, result: dict[str, Any], number: int, shapes: dict[str, Any]) -> list[str]:
+    """The command that runs the plan with a profile and shapes; the caller adds what for."""
+    argv = [result["trtexec"]["program"], f"--loadEngine={work / 'model.plan'}"]
+    listed = [f"{spelled(name)}:{'x'.join(map(str, shape))}" for name, shape in shapes.items()]
+    argv += [f"--shapes={','.join(listed)}"] if listed else []
+    argv += [f"--useProfile={number}"] if len(job["proofs"]) > 1 else []
     argv += ["--includeDataTransfers"] if result["trtexec"]["host_data"] else []
-    result["durations"]["proof_seconds"] = runner.run(argv, status=PROOF, on_line=len)
-    outputs = read_outputs(work / "exported.json", job["outputs"])
-    (work / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
+    return argv + [option for option in job["options"] if option in LOADED_WITH]
+
+
+def prove(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any]) -> None:
+    """Run the plan once on the proof's inputs of each profile."""
+    seconds = 0.0
+    for number, inputs in enumerate(job["proofs"]):
+        argv = loading(job, work, result, number, {name: shape for name, (_, shape) in inputs.items()})
+        files = [f"{spelled(name)}:{file}" for name, (file, _) in inputs.items()]
+        argv += [f"--loadInputs={','.join(files)}", f"--exportOutput={work / 'exported.json'}"]
+        argv += ["--iterations=1", "--warmUp=0", "--duration=0"]
+        if number:
+            (work / "exported.json").unlink()  # of the profile before
+        seconds += runner.run(argv, status=PROOF, on_line=len)
+        outputs = read_outputs(work / "exported.json", job["outputs"])
+        (work / outputs_name(number)).write_text(json.dumps(outputs), encoding="utf-8")
+    result["durations"]["proof_seconds"] = round(seconds, 3)
+
+
+def outputs_name(number: int) -> str:
+    """The file with a profile's outputs."""
+    return f"outputs{number}.json" if number else "outputs.json"
+
+
+# samples/common/sampleReporting.cpp of NVIDIA/TensorRT, printEpilog: the same lines from 8.5 to 11.1.
+FIGURE = re.compile(r"\] (Throughput|Latency|GPU Compute Time): (.+)$")
+NUMBER = re.compile(r"(min|max|mean|median|percentile\((\d+)%\)) = ([0-9.eE+-]+) ms")
+
+
+def read_measurement(lines: list[str]) -> dict[str, Any]:
+    """What trtexec measured, from its performance summary; empty where the lines have no whole one.
+
+    ``throughput``: queries a second, each of one batch; ``latency`` and ``gpu_compute``: milliseconds of a query, with
+    and without the transfers of its tensors, by ``mean``, ``median``, ``p99``, ...
+    """
+    found: dict[str, Any] = {}
+    for line in lines:
+        match = FIGURE.search(line.rstrip())
+        if match and match[1] == "Throughput":
+            number = re.match(r"([0-9.eE+-]+) qps", match[2])
+            found["throughput"] = float(number[1]) if number else None
+        elif match:
+            key = "latency" if match[1] == "Latency" else "gpu_compute"
+            found[key] = {f"p{rank}" if rank else word: float(value) for word, rank, value in NUMBER.findall(match[2])}
+    whole = found.get("throughput") is not None and found.get("latency") and found.get("gpu_compute")
+    return found if whole else {}
+
+
+def measure(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any]) -> None:
+    """Let trtexec measure the plan at each profile's optimal shapes; a failure of it is reported and fails no build."""
+    wanted = job.get("measure") or {"seconds": 0, "shapes": []}
+    result["measurements"] = []
+    if wanted["seconds"] and result["trtexec"]["stand_in"]:
+        say("not measured: a stand-in has no speed of an engine")
+    elif wanted["seconds"]:
+        started = time.monotonic()
+        for number, shapes in enumerate(wanted["shapes"]):
+            argv = [*loading(job, work, result, number, shapes), f"--duration={wanted['seconds']}"]
+            lines: list[str] = []
+            try:
+                runner.run([*argv, "--percentile=90,95,99"], status=PROOF, on_line=lines.append)
+            except StepError as error:
+                say(f"profile {number} is not measured: {error}")
+                break
+            figures = read_measurement(lines)
+            if figures:
+                result["measurements"].append({"profile": number, "shapes": shapes, **figures})
+            else:
+                say(f"profile {number} is not measured: trtexec printed no performance summary")
+        result["durations"]["measure_seconds"] = round(time.monotonic() - started, 3)
 
 
 def file_record(path: Path) -> dict[str, Any]:
@@ -338,6 +412,7 @@ def run_job(job: dict[str, Any], work: Path, result: dict[str, Any]) -> None:
         say(f"CUDA {cuda['image'] or 'not known'} with driver {cuda['driver']}, by: {cuda['by']}")
         build(job, work, runner, result)
         prove(job, work, runner, result)
+        measure(job, work, runner, result)
     except StepError:
         result["log_tail"] = list(runner.tail)
         raise
@@ -349,8 +424,8 @@ def step(job: dict[str, Any]) -> int:
     work = output / ".engine-step"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    for stale in ("result.json", *MADE):
-        (output / stale).unlink(missing_ok=True)
+    for stale in [output / "result.json", *(output / name for name in MADE), *output.glob("outputs?*.json")]:
+        stale.unlink(missing_ok=True)
     image = {name: os.environ[name] for name in ("CUDA_VERSION", "TRT_VERSION") if name in os.environ}
     result: dict[str, Any] = {"release": job["release"], "planned_gpu": job["gpu"], "durations": {}, "image": image}
     try:
@@ -363,7 +438,8 @@ def step(job: dict[str, Any]) -> int:
                 (work / "trtexec.log").replace(output / "trtexec.log")
         else:
             heed(signal.SIG_IGN)  # from here on it is soon done
-            made = [name for name in MADE if (work / name).is_file()]
+            names = [*MADE, *(outputs_name(number) for number in range(1, len(job["proofs"])))]
+            made = [name for name in names if (work / name).is_file()]
             result.update(outcome="built", status=0, files={name: file_record(work / name) for name in made})
             for name in made:
                 (work / name).replace(output / name)

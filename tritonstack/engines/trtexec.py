@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from tritonstack.catalogue import TritonRelease, load_catalogue
 from tritonstack.catalogue.triton_releases import minor_version
-from tritonstack.catalogue.trtexec_options import tensorrt_candidates, trtexec_options
+from tritonstack.catalogue.trtexec_options import takes_option, tensorrt_candidates
 from tritonstack.errors import InputError, Problem, refuse
-from tritonstack.models.runtime_options import INT64_TENSORS_SINCE, Engine, Shape
+from tritonstack.models.runtime_options import INT64_TENSORS_SINCE, Engine, HardwareCompatibility, Shape
 from tritonstack.naming import Platform
 
 if TYPE_CHECKING:  # synthesis imports this module, and NumPy alone is a twentieth of it
@@ -21,6 +21,18 @@ if TYPE_CHECKING:  # synthesis imports this module, and NumPy alone is a twentie
 # Every TensorRT that the release may have has these options: see ``tritonstack.catalogue.trtexec_options``.
 BF16_SINCE = (8, 0)
 """The oldest compute capability with BF16 (TensorRT support matrix, BF16 column: Ampere and newer)."""
+
+PROFILE = "--profile"
+"""trtexec's option with the number of an optimisation profile, before its shapes (sampleOptions.cpp)."""
+
+VERSION_COMPATIBLE = "--versionCompatible"
+"""trtexec's option, of the build and of loading such a plan."""
+
+LEVELS: Mapping[HardwareCompatibility, tuple[str, tuple[int, ...]]] = {
+    "ampere_plus": ("ampere+", (8, 0)),
+    "same_compute_capability": ("sameComputeCapability", (7, 5)),
+}
+"""Recipe's hardware compatibility → trtexec's word, and the oldest compute capability that has it (NvInfer.h)."""
 
 PRECISIONS = {"fp16": "--fp16", "bf16": "--bf16", "fp32": None, "int8": "--int8", "graph": "--stronglyTyped"}
 STRONGLY_TYPED_ADVICE = {
@@ -47,13 +59,13 @@ class EngineTarget:
         versions = [_shown(version) for version in dict.fromkeys((self.tensorrt[0], self.tensorrt[-1]))]
         return f"release {self.release.version} with TensorRT {' to '.join(versions)}"
 
-    def takes(self, option: str) -> bool:
-        """Whether every TensorRT that the release may have has the option."""
-        return all(option in trtexec_options(version) for version in self.tensorrt)
+    def takes(self, option: str, value: str = "") -> bool:
+        """Whether every TensorRT that the release may have has the option, and takes the value."""
+        return all(takes_option(version, option, value) for version in self.tensorrt)
 
-    def lacks(self, option: str) -> str:
+    def lacks(self, option: str, value: str = "") -> str:
         """The words of a message where ``takes`` is False."""
-        known = any(option in trtexec_options(version) for version in self.tensorrt)
+        known = any(takes_option(version, option, value) for version in self.tensorrt)
         return "may not have" if known else "does not have"
 
     @property
@@ -106,13 +118,36 @@ def _candidates(release: TritonRelease) -> tuple[str, ...]:
 
 def _refusals(engine: Engine, target: EngineTarget, file: str | None) -> Iterator[Problem]:
     """Features that the recipe needs and the release's TensorRT or the GPU lacks."""
-    level = "--builderOptimizationLevel"
-    if engine.optimisation_level is not None and not target.takes(level):
+    compatibility = engine.hardware_compatibility
+    level, oldest = LEVELS.get(compatibility, ("", (0,)))
+    needed: list[tuple[str, object, tuple[str, str]]] = [
+        ("hardware_compatibility", compatibility if level else None, ("--hardwareCompatibilityLevel", level)),
+        ("optimisation_level", engine.optimisation_level, ("--builderOptimizationLevel", "")),
+        ("version_compatible", engine.version_compatible or None, (VERSION_COMPATIBLE, "")),
+    ]
+    for field, value, (name, argument) in needed:
+        if value is not None and not target.takes(name, argument):
+            spelled, lacks = f"{name}={argument}" if argument else name, target.lacks(name, argument)
+            yield Problem(
+                file=file,
+                field=f"engine.{field}",
+                found=f"{str(value).lower()} for {target.named}, whose trtexec {lacks} {spelled}",
+                allowed=f"release {', '.join(_releases_with(name, argument))}; or the field left out",
+            )
+    if target.compute_capability < oldest:
         yield Problem(
             file=file,
-            field="engine.optimisation_level",
-            found=f"{engine.optimisation_level} for {target.named}, whose trtexec {target.lacks(level)} {level}",
-            allowed=f"release {', '.join(_releases_with(level))}; or the field left out",
+            field="engine.hardware_compatibility",
+            found=f"{compatibility} on {target.gpu}, of compute capability {_dotted(target.compute_capability)}",
+            allowed=f"none; or a GPU of compute capability {_dotted(oldest)} or newer",
+        )
+    if len(engine.profiles) > 1 and not target.takes(PROFILE):
+        yield Problem(
+            file=file,
+            field="engine.shapes",
+            found=f"{len(engine.profiles)} profiles for {target.named}, "
+            f"whose trtexec {target.lacks(PROFILE)} {PROFILE}",
+            allowed=f"one set of shapes; or release {', '.join(_releases_with(PROFILE))}",
         )
     precision, option = engine.precision, PRECISIONS[engine.precision]
     here = ", ".join(name for name in PRECISIONS if _has_precision(name, target))
@@ -137,13 +172,17 @@ def _has_precision(precision: str, target: EngineTarget) -> bool:
     return has_unit and (option is None or target.takes(option))
 
 
-def _releases_with(option: str) -> list[str]:
-    """The releases with an image of AWS's whose every possible TensorRT has an option."""
+def _dotted(capability: tuple[int, ...]) -> str:
+    return ".".join(map(str, capability))
+
+
+def _releases_with(option: str, value: str = "") -> list[str]:
+    """The releases with an image of AWS's whose every possible TensorRT has an option, and takes its value."""
     catalogue = load_catalogue()
     return [
         version
         for version in catalogue.served_releases()
-        if all(option in trtexec_options(known) for known in _candidates(catalogue.releases[version]))
+        if all(takes_option(known, option, value) for known in _candidates(catalogue.releases[version]))
     ]
 
 
@@ -153,9 +192,12 @@ def _shown(version: str) -> str:
 
 
 def _options(engine: Engine, target: EngineTarget) -> Iterator[str]:
-    for end in ("min", "opt", "max"):
-        shapes = [_spelt(name, getattr(shape, end)) for name, shape in sorted(engine.shapes.items())]
-        yield f"--{end}Shapes={','.join(shapes)}"
+    for number, profile in enumerate(engine.profiles):
+        if len(engine.profiles) > 1:
+            yield f"{PROFILE}={number}"  # trtexec takes the three that follow it at once for this profile's
+        for end in ("min", "opt", "max"):
+            shapes = [_spelt(name, getattr(shape, end)) for name, shape in sorted(profile.items())]
+            yield f"--{end}Shapes={','.join(shapes)}"
     option = PRECISIONS[engine.precision]
     if option is not None:
         yield option
@@ -165,6 +207,14 @@ def _options(engine: Engine, target: EngineTarget) -> Iterator[str]:
     yield f"--memPoolSize=workspace:{engine.workspace_mib}" if has_pools else f"--workspace={engine.workspace_mib}"
     if engine.optimisation_level is not None:
         yield f"--builderOptimizationLevel={engine.optimisation_level}"
+    if not engine.tf32:
+        yield "--noTF32"  # every version has it
+    if engine.version_compatible:
+        yield VERSION_COMPATIBLE
+    if engine.hardware_compatibility != "none":
+        yield f"--hardwareCompatibilityLevel={LEVELS[engine.hardware_compatibility][0]}"
+    if engine.verbose:
+        yield "--verbose"
     yield "--skipInference" if target.takes("--skipInference") else "--buildOnly"
 
 
@@ -191,34 +241,46 @@ def write_job(
     inputs: Mapping[str, NDArray[Any]],
     outputs: Sequence[str],
     timeout_seconds: float,
+    more_inputs: Sequence[Mapping[str, NDArray[Any]]] = (),
 ) -> dict[str, Any]:
     """Write ``job.json`` and the inputs' raw files into the graph's folder; returns the job.
 
-    ``inputs``: input → the proof's array, in the graph's type, the batch first. ``outputs``: those that the plan must
-    return. ``timeout_seconds``: of build and proof together. Raises :class:`InputError` with every reason where the
-    release and the GPU have no such engine, or an input has a type that no engine takes.
+    ``inputs``: input → the proof's array, in the graph's type, the batch first; ``more_inputs``: those of the engine's
+    further profiles. ``outputs``: those that the plan must return. ``timeout_seconds``: of build and proof together.
+    Raises :class:`InputError` with every reason where the release and the GPU have no such engine, or an input has a
+    type that no engine takes.
     """
-    wrong = [
-        Problem(field=f"inputs.{name}", found=str(array.dtype), allowed=", ".join(TYPES))
-        for name, array in inputs.items()
+    proofs = (inputs, *more_inputs)
+    wrong = {
+        Problem(field=f"inputs.{name}", found=str(array.dtype), allowed=", ".join(TYPES)): None
+        for proof in proofs
+        for name, array in proof.items()
         if array.dtype.name not in TYPES
-    ]
-    refuse(wrong)
+    }
+    refuse(tuple(wrong))
     release, card = platform.release, load_catalogue().instances_with(platform.gpu)[0]
     options, versions = engine_options(engine, release=release, gpu=card.gpu), tensorrt_versions(release)
     narrow = minor_version(versions[-1])[0] < INT64_TENSORS_SINCE
-    raw = {name: _engine_array(name, array, narrow=narrow) for name, array in inputs.items()}
-    described = {}
-    for index, (name, array) in enumerate(raw.items()):
-        array.tofile(folder / f"input{index}.raw")
-        described[name] = {"file": f"input{index}.raw", "shape": list(array.shape)}
+    raw = [{name: _engine_array(name, array, narrow=narrow) for name, array in proof.items()} for proof in proofs]
+    described: list[dict[str, Any]] = []
+    for number, proof in enumerate(raw):
+        described.append({})
+        for index, (name, array) in enumerate(proof.items()):
+            file = f"input{index}.raw" if number == 0 else f"profile{number}-input{index}.raw"
+            array.tofile(folder / file)
+            described[-1][name] = {"file": file, "shape": list(array.shape)}
     job = {
         "release": release,
         "tensorrt": list(versions),
         "gpu": {"name": card.gpu, "compute_capability": card.compute_capability},
         "cuda": _release(release).cuda,
         "options": list(options),
-        "inputs": described,
+        "inputs": described[0],
+        "more_inputs": described[1:],
+        "measure": {
+            "seconds": engine.measure_seconds,
+            "shapes": [{name: list(shape.opt) for name, shape in sorted(each.items())} for each in engine.profiles],
+        },
         "outputs": list(outputs),
         "timing_cache": engine.timing_cache,
         "calibration_cache": engine.calibration_cache is not None,

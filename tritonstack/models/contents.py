@@ -39,6 +39,8 @@ class ArchiveContents:
     called: tuple[str, ...] = ()
     # of the addressed model: ``pixels FP32 [-1, 64]``, sorted; none where Triton completes the configuration
     inputs: tuple[str, ...] = ()
+    # arguments of the server that the recipe's options need
+    server_arguments: tuple[str, ...] = ()
 
 
 def contents_of(source: ArchiveSource) -> ArchiveContents:
@@ -63,6 +65,7 @@ def contents_of(source: ArchiveSource) -> ArchiveContents:
         addressed=source.model,
         called=called_models(configs, directories, addressed=source.model),
         inputs=_inputs_of(configs.get(source.model)),
+        server_arguments=source.recipe.onnxruntime.server_arguments if source.recipe.onnxruntime else (),
     )
 
 

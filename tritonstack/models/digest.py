@@ -28,7 +28,7 @@ LIBRARY = "_exporters"
 REQUIREMENTS = "requirements"
 """The folder of the lock files, beside that of the model folders."""
 
-_NOT_OF_AN_ARCHIVE = {"overlays", "copies", "sizes"}
+_NOT_OF_AN_ARCHIVE = {"overlays", "base_archive", "copies", "sizes"}
 
 
 def model_digest(source: ArchiveSource) -> str:

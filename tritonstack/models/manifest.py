@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -73,6 +75,57 @@ class EnvironmentEntry(ClosedModel):
 
 ENGINE_FIGURE = "engine_difference"
 """The figure that an engine's proof measured."""
+
+
+class EngineMeasurement(ClosedModel):
+    """What trtexec measured of an engine right after it was built, at the optimal shapes of one profile."""
+
+    model: str = Field(description="The Triton model with the engine.")
+    profile: int = Field(ge=0, description="The number of the optimisation profile.")
+    batch: int = Field(ge=1, description="The first length of its optimal shapes: the requests of one query.")
+    throughput: float = Field(description="Queries a second, each of one batch.")
+    latency: dict[str, float] = Field(
+        description="Milliseconds of a query, with the transfers of its tensors: min, mean, median, p90, p95, p99, max."
+    )
+    gpu_compute: dict[str, float] = Field(description="The same without the transfers.")
+
+
+_MEASURED = "trtexec"
+"""The first word of a measurement's figures in a manifest: `trtexec.<model>.<profile>.<figure>`."""
+
+
+def engine_figures(measurement: EngineMeasurement) -> dict[str, float]:
+    """A measurement as a manifest's figures.
+
+    They stand there, and not in a field of their own, because readers from before there were any refuse unknown fields.
+    """
+    timings = {"latency": measurement.latency, "gpu_compute": measurement.gpu_compute}
+    rows: dict[str, float] = {"batch": measurement.batch, "throughput": measurement.throughput}
+    rows |= {f"{name}_ms.{rank}": value for name, each in timings.items() for rank, value in each.items()}
+    return {f"{_MEASURED}.{measurement.model}.{measurement.profile}.{name}": value for name, value in rows.items()}
+
+
+def measurements_of(figures: Mapping[str, float]) -> tuple[EngineMeasurement, ...]:
+    """The measurements among a manifest's figures, by model and profile; others and incomplete ones are left out."""
+    pattern = re.compile(rf"{_MEASURED}\.(.+)\.(\d+)\.(batch|throughput|(latency|gpu_compute)_ms\.(\w+))")
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for name, value in figures.items():
+        if match := pattern.fullmatch(name):
+            row = found.setdefault((match[1], int(match[2])), {"latency": {}, "gpu_compute": {}})
+            if match[4]:
+                row[match[4]][match[5]] = value
+            else:
+                row[match[3]] = int(value) if match[3] == "batch" else value
+    return tuple(
+        EngineMeasurement(model=model, profile=profile, **row)
+        for (model, profile), row in sorted(found.items())
+        if {"batch", "throughput"} <= row.keys()
+    )
+
+
+def is_engine_figure(name: str) -> bool:
+    """Whether a figure is of one build's engines, and so of no other build with equal inputs."""
+    return name == ENGINE_FIGURE or name.startswith(f"{_MEASURED}.")
 
 
 class EngineTensor(ClosedModel):
@@ -162,7 +215,9 @@ class Manifest(ClosedModel):
     adapters: Adapters = Field(description="Files that a client may turn into an input.")
     answers: Answers = Field(default_factory=Answers, description="What a client makes of an output.")
     sample: SampleEntry = Field(description="A request to which the archive responds as expected.")
-    figures: dict[str, float] = Field(description="What export and proof measured: accuracy, differences.")
+    figures: dict[str, float] = Field(
+        description="What export, proof and trtexec measured: accuracy, differences, an engine's speed."
+    )
     tools: dict[str, str] = Field(description="Tool → version, of export and proof.")
     inputs: dict[str, str] = Field(
         default_factory=dict, description="What the build started from: file → SHA-256, fetched weights included."

@@ -194,6 +194,9 @@ class Overlay(ClosedModel):
     dependency: Dependency | None = Field(None, description="What the archive depends on, where it differs.")
     exports: Exports | None = Field(None, description="The exports, where they differ: all of them.")
     engine: Engine | None = Field(None, description="The engine, where it differs.")
+    onnxruntime: OnnxRuntimeOptions | None = Field(
+        None, description="The options of ONNX Runtime, where they differ: all of them."
+    )
     sample: Sample | None = Field(None, description="The sample, where it differs.")
 
     def changes(self) -> dict[str, Any]:
@@ -274,7 +277,12 @@ class Recipe(ClosedModel):
     )
     overlays: dict[Name, Overlay] = Field(
         default_factory=dict,
-        description="Variants: the folder's archives are then exactly <folder>-<overlay>, one for each.",
+        description="Variants: the folder's archives are then <folder>-<overlay>, one for each.",
+    )
+    base_archive: bool = Field(
+        False,
+        description="With overlays: whether the folder without one is an archive, too, called like the folder. An "
+        "endpoint's `models` then mean that one by the folder's name; false: all of the variants.",
     )
     copies: int = Field(
         1,

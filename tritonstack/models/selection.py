@@ -29,13 +29,14 @@ def sources_of(
     file: str | None = None,
     field: str = "",
 ) -> tuple[ArchiveSource, ...]:
-    """The archives that ``name`` means: one archive, or all of a folder.
+    """The archives that ``name`` means: the one that is called so, or all of a folder.
 
     ``file`` and ``field``: where the name is written, for the message about one that nothing is called.
     Raises :class:`InputError` where nothing is called so, two things are, or a recipe is wrong.
     """
     if (repositories / name).is_dir():
-        return archives_of(repositories / name, choice)
+        archives = archives_of(repositories / name, choice)
+        return tuple(each for each in archives if each.name == name) or archives
     found = [source for folder in _folders(name, repositories) for source in archives_of(folder, choice)]
     matching = tuple(source for source in found if source.name == name)
     if len(matching) == 1:

@@ -141,7 +141,7 @@ class ArchiveSource:
 
 
 def archives_of(folder: Path, choice: BuildChoice | None = None) -> tuple[ArchiveSource, ...]:
-    """The archives that a model folder stands for: its overlays, its copies, or itself alone.
+    """The archives that a model folder stands for: its overlays (and itself: `base_archive`), copies, or itself alone.
 
     Raises :class:`InputError` where the recipe is wrong.
     """
@@ -155,7 +155,8 @@ def archives_of(folder: Path, choice: BuildChoice | None = None) -> tuple[Archiv
         )
 
     if recipe.overlays:
-        return tuple(source(f"-{overlay}", overlay=overlay) for overlay in recipe.overlays)
+        base = (source(""),) if recipe.base_archive else ()
+        return (*base, *(source(f"-{overlay}", overlay=overlay) for overlay in recipe.overlays))
     if recipe.copies > 1:
         return tuple(source(f"-{copy}", copy=copy) for copy in range(recipe.copies))
     return (source(""),)

@@ -19,11 +19,11 @@ from tritonstack.archives.staging import Proofs, Staged, Task, stage_archive
 from tritonstack.disk import link_or_copy
 from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import CALIBRATION, GRAPH, write_job
-from tritonstack.errors import Problem, WorkFailedError, refuse
+from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.model_files.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, operators, read_graph
 from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.runtime_options import Engine, Shape
+from tritonstack.models.runtime_options import Engine, EngineShapes, Shape
 from tritonstack.models.sample import to_tensors
 from tritonstack.models.source import ArchiveSource
 from tritonstack.models.tensorrt_models import TensorrtModel, tensorrt_models
@@ -88,15 +88,40 @@ def graph_for_engine(engine: Engine, *, exported: Path, work: Path, report: Repo
 ProofInputs = dict[str, NDArray[Any]]
 
 
-def proof_inputs(
+def proofs_of_profiles(
     engine: Engine,
     graph: OnnxGraph,
     *,
     sample: Mapping[str, NDArray[Any]] | None,
     seed: int,
     file: str,
+) -> tuple[ProofInputs, ...]:
+    """The proof's inputs for each optimisation profile of an engine; arguments and errors as of ``proof_inputs``.
+
+    A profile whose shapes do not hold the sample gets random numbers; the sample must fit one of them.
+    """
+    proofs: list[ProofInputs] = []
+    misfits: list[InputError] = []
+    for profile in engine.profiles:
+        try:
+            proofs.append(proof_inputs(profile, graph, sample=sample, seed=seed, file=file))
+        except InputError as error:
+            misfits.append(error)
+            if len(misfits) == len(engine.profiles):
+                raise misfits[0] from None
+            proofs.append(proof_inputs(profile, graph, sample=None, seed=seed, file=file))
+    return tuple(proofs)
+
+
+def proof_inputs(
+    profile: Mapping[str, EngineShapes],
+    graph: OnnxGraph,
+    *,
+    sample: Mapping[str, NDArray[Any]] | None,
+    seed: int,
+    file: str,
 ) -> ProofInputs:
-    """An array for every input of the graph, in the graph's type.
+    """An array for every input of the graph, in the graph's type; ``profile``: input → its shapes.
 
     ``sample``: the sample request where it is the model's own; without it random numbers, the same for the same
     ``seed`` in whatever order the graph has its inputs. ``file``: the recipe, for messages.
@@ -109,13 +134,13 @@ def proof_inputs(
     for tensor in graph.inputs:
         array = (sample or {}).get(tensor.name)
         if array is None:
-            shape = _proof_shape(engine, tensor)
+            shape = _proof_shape(profile, tensor)
             if shape is None:
                 free = f"input {tensor.name} with free axes, and no shapes for it"
                 problems.append(Problem(file=file, field="engine.shapes", found=free, allowed="every input's shapes"))
                 continue
             array = _random(tensor, shape, seed)
-        problem = _misfit(engine, tensor, array)
+        problem = _misfit(profile, tensor, array)
         if problem is None:
             found[tensor.name] = array.astype(_dtype(tensor), copy=False)
         else:
@@ -124,17 +149,17 @@ def proof_inputs(
     return found
 
 
-def _proof_shape(engine: Engine, tensor: GraphTensor) -> Shape | None:
+def _proof_shape(profile: Mapping[str, EngineShapes], tensor: GraphTensor) -> Shape | None:
     """The optimal shape with the smallest batch: large batches only make the proof slow."""
-    shapes = engine.shapes.get(tensor.name)
+    shapes = profile.get(tensor.name)
     if shapes is not None:
         return (shapes.min[0], *shapes.opt[1:])
     axes = tuple(axis for axis in tensor.shape or () if axis is not None)
     return axes if len(axes) == len(tensor.shape or ()) else None
 
 
-def _misfit(engine: Engine, tensor: GraphTensor, array: NDArray[Any]) -> Problem | None:
-    shapes = engine.shapes.get(tensor.name)
+def _misfit(profile: Mapping[str, EngineShapes], tensor: GraphTensor, array: NDArray[Any]) -> Problem | None:
+    shapes = profile.get(tensor.name)
     if not np.can_cast(array.dtype, _dtype(tensor), "same_kind"):
         return Problem(field="sample.request", found=f"{tensor.name} as {array.dtype}", allowed=tensor.datatype)
     if shapes is None or (
@@ -185,9 +210,9 @@ class EngineJob:
     parts: tuple[str, ...]
     engine: Engine  # of the recipe
     graph: OnnxGraph  # its inputs and outputs
-    inputs: Arrays  # the proof's inputs, in the graph's types
-    proof: Literal["sample", "random"]  # the origin of the inputs
-    reference: Arrays  # ONNX Runtime's outputs for them
+    inputs: Arrays  # the proof's inputs with profile 0, in the graph's types
+    proof: Literal["sample", "random"]  # the origin of the inputs; where several profiles are proven, of one's
+    references: tuple[Arrays, ...]  # ONNX Runtime's outputs for the proof's inputs of each profile
     tolerance: float  # the largest difference from it
 
 
@@ -290,10 +315,10 @@ def _engine_job(
         raise AssertionError("refused before")
     graph = read_onnx(exported)
     names = {tensor.name for tensor in graph.inputs}  # a folder may hold several models
-    shapes = {name: shape for name, shape in engine.shapes.items() if name in names}
-    engine = engine.model_copy(update={"shapes": shapes})
+    own_shapes = [{name: shape for name, shape in each.items() if name in names} for each in engine.profiles]
+    engine = engine.model_copy(update={"shapes": tuple(own_shapes) if len(own_shapes) > 1 else own_shapes[0]})
     is_sampled = model.name == staged.task.source.model
-    inputs = proof_inputs(
+    proofs = proofs_of_profiles(
         engine,
         graph,
         sample=staged.request if is_sampled else None,
@@ -303,7 +328,10 @@ def _engine_job(
     own = staged.work / "jobs" / model.name
     folder = own / "job"
     folder.mkdir(parents=True)
-    reference = outputs_of_graph(exported, graph, inputs, work=own, what=f"reference of {model.name}", report=report)
+    references = tuple(
+        outputs_of_graph(exported, graph, inputs, work=own, what=f"reference of {model.name}", report=report)
+        for inputs in proofs
+    )
     built_from = graph_for_engine(engine, exported=exported, work=own, report=report)
     for name, path in parts_of_graph(built_from).items():
         place = folder / (GRAPH if path == built_from else name)
@@ -316,7 +344,8 @@ def _engine_job(
         folder,
         engine=engine,
         platform=platform,
-        inputs=inputs,
+        inputs=proofs[0],
+        more_inputs=proofs[1:],
         outputs=[tensor.name for tensor in graph.outputs],
         timeout_seconds=timeout_seconds,
     )
@@ -329,9 +358,9 @@ def _engine_job(
         parts=tuple(parts_of_graph(exported)),
         engine=engine,
         graph=graph,
-        inputs=inputs,
+        inputs=proofs[0],
         proof="sample" if is_sampled else "random",
-        reference=reference,
+        references=references,
         tolerance=source.recipe.sample.tolerance if engine.tolerance is None else engine.tolerance,
     )
 

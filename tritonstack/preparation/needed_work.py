@@ -11,6 +11,7 @@ from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.archives.outcome import ArchiveOutcome, counted
 from tritonstack.archives.publish import stored_manifest
 from tritonstack.engines.engine_builds import Builder, NoBuilderError, builder_for
+from tritonstack.engines.portability import serves_on
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.models.build_target import target_for, target_of
 from tritonstack.models.manifest import Manifest
@@ -143,7 +144,8 @@ def needed_work(orders: Sequence[Order], *, bucket: ArtifactBucket, source_of: S
     """Compare orders with the bucket, read-only.
 
     An archive is equal to another of the same name (which is the digest of its inputs) where its bytes depend on
-    nothing else, on the same Python, or on the same platform, by its manifest.
+    nothing else, on the same Python, or on the same platform, by its manifest. An engine also serves on platforms
+    that it was built to be compatible with.
 
     ``local``: the bucket is the local AWS's: archives without engines are built for the local Triton. Raises
     :class:`WorkFailedError` where S3 refuses.
@@ -189,10 +191,12 @@ def copy_of(
 ) -> Copy | None:
     """An archive of another place that serves here too; the own platform's first."""
     for other in sorted(stored.get(row.name, ()), key=lambda other: (other.platform != place.platform, other)):
-        if row.dependency == "engine" and other.platform != place.platform:
-            continue
         manifest = stored_manifest(bucket, row.name, other)
         if manifest is None:
+            continue
+        if manifest.dependency == "engine" and other.platform != place.platform:
+            if serves_on(manifest, built=other.platform, platform=place.platform):
+                return Copy(name=row.name, manifest=manifest, source=other, place=place)
             continue
         is_local = local and manifest.dependency != "engine"  # an engine is the platform's, in the local AWS too
         if manifest.target == target_for(manifest.dependency, None if is_local else place.platform):

@@ -13,12 +13,21 @@ from numpy.typing import NDArray
 from tritonstack.archives.programs import Report
 from tritonstack.archives.staging import finish
 from tritonstack.catalogue.triton_releases import minor_version
+from tritonstack.engines.engine_step import outputs_name
 from tritonstack.engines.trtexec import PLAN
 from tritonstack.errors import WorkFailedError
 from tritonstack.model_files.marked_plan import is_marked
 from tritonstack.model_files.onnx_graph import GraphTensor
 from tritonstack.models.comparison import index_of, value_texts
-from tritonstack.models.manifest import EngineEntry, EngineTensor, Manifest, Places, engine_manifest_name
+from tritonstack.models.manifest import (
+    EngineEntry,
+    EngineMeasurement,
+    EngineTensor,
+    Manifest,
+    Places,
+    engine_figures,
+    engine_manifest_name,
+)
 from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
 from tritonstack.preparation.export_step import Arrays, EngineJob, EngineWork
 from tritonstack.preparation.step_result import read_result, take_file
@@ -94,6 +103,19 @@ def finish_archive(work: EngineWork, outputs: Mapping[str, Path], places: Places
     :class:`InputError` where the repository with the plans is wrong.
     """
     engines = {job.model: _prove(job, outputs[job.model], report) for job in work.jobs}
+    measured: dict[str, float] = {}
+    for job in work.jobs:
+        for each in read_result(outputs[job.model], what=f"engine of {job.model}").measurements:
+            measured |= engine_figures(
+                EngineMeasurement(
+                    model=job.model,
+                    profile=each.profile,
+                    batch=next((shape[0] for shape in each.shapes.values()), 1),
+                    throughput=each.throughput,
+                    latency=each.latency,
+                    gpu_compute=each.gpu_compute,
+                )
+            )
     for job in work.jobs:
         for part in job.parts:
             (job.version / part).unlink(missing_ok=True)
@@ -101,7 +123,7 @@ def finish_archive(work: EngineWork, outputs: Mapping[str, Path], places: Places
         described = engines[job.model].model_dump_json(indent=1)
         (job.version / engine_manifest_name(job.plan)).write_text(described + "\n")
     work.staged.refuse_errors()
-    return finish(work.staged, places=places, report=report, engines=engines)
+    return finish(work.staged, places=places, report=report, engines=engines, measured=measured)
 
 
 def _built(job: EngineJob) -> Path:
@@ -114,14 +136,18 @@ def _prove(job: EngineJob, output: Path, report: Report) -> EngineEntry:
     what = f"engine of {job.model}"
     report(f"{what}: comparing its outputs")
     result = read_result(output, what=what)
-    answer, plan = job.folder.with_name("outputs.json"), _built(job)
-    take_file(result, "outputs.json", output, answer)
+    plan = _built(job)
     take_file(result, PLAN, output, plan)
     stand_in = is_marked(plan)
     if stand_in != result.trtexec.stand_in:
         mark = "a stand-in's mark" if stand_in else "no stand-in's mark"
         raise WorkFailedError(f"{what}: the plan has {mark}, and {result.trtexec} says otherwise")
-    difference = compare_engine(answer, job.reference, tolerance=job.tolerance, what=what)
+    difference = 0.0
+    for number, reference in enumerate(job.references):
+        outputs, profile = job.folder.with_name(outputs_name(number)), f", profile {number}" if number else ""
+        take_file(result, outputs.name, output, outputs)
+        found = compare_engine(outputs, reference, tolerance=job.tolerance, what=f"{what}{profile}")
+        difference = max(difference, found)
     narrow = minor_version(result.trtexec.tensorrt)[0] < INT64_TENSORS_SINCE
     return EngineEntry(
         plan=f"{job.model}/{job.version.name}/{job.plan}",
@@ -145,8 +171,11 @@ def _prove(job: EngineJob, output: Path, report: Report) -> EngineEntry:
 
 
 def _input(tensor: GraphTensor, job: EngineJob, *, narrow: bool) -> EngineTensor:
-    shapes, fixed = job.engine.shapes.get(tensor.name), job.inputs[tensor.name].shape
-    least, most = (shapes.min, shapes.max) if shapes else (fixed, fixed)
+    """An input with the lengths that one of the profiles takes; ``options`` have those of each."""
+    profiles = [each[tensor.name] for each in job.engine.profiles if tensor.name in each]
+    fixed = job.inputs[tensor.name].shape
+    least = tuple(map(min, zip(*(each.min for each in profiles), strict=True))) if profiles else fixed
+    most = tuple(map(max, zip(*(each.max for each in profiles), strict=True))) if profiles else fixed
     return EngineTensor(name=tensor.name, datatype=_datatype(tensor, narrow=narrow), min=least, max=most)
 
 

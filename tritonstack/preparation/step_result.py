@@ -41,6 +41,16 @@ class FileRecord(_ResultModel):
     sha256: str
 
 
+class Measured(_ResultModel):
+    """What trtexec measured with one profile: queries a second, and milliseconds of a query by median, p99, …"""
+
+    profile: int = Field(ge=0)
+    shapes: dict[str, list[int]]
+    throughput: float
+    latency: dict[str, float]
+    gpu_compute: dict[str, float]
+
+
 class StepResult(_ResultModel):
     """``result.json`` of a step that built."""
 
@@ -50,6 +60,7 @@ class StepResult(_ResultModel):
     gpu: Gpu
     durations: dict[str, float]
     image: dict[str, str]
+    measurements: list[Measured] = Field(default_factory=list)
     files: dict[str, FileRecord]  # file's name → what the step wrote
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.deployed.left import LeftEntry
+from tritonstack.models.manifest import EngineMeasurement, measurements_of
 from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_parameter
 from tritonstack.releases.records import READERS, DeployedSet, Record, Writer, uploads_again
 from tritonstack.untrusted.foreign_text import parse_json
@@ -46,6 +48,11 @@ class ModelReleases(_ReleasesModel):
     proof_skipped: str | None = Field(
         description="Why nothing proved the current release's archive before it was published; null: it was proven."
     )
+    engines: tuple[EngineMeasurement, ...] = Field(
+        default=(),
+        description="What trtexec measured of the current release's TensorRT engines, by model and profile, when they "
+        "were built; empty: it has none, or they were not measured.",
+    )
     releases: tuple[ReleaseEntry, ...] = Field(description="Newest first; Systems Manager keeps the last 100.")
 
 
@@ -77,19 +84,30 @@ def archives_under(bucket: ArtifactBucket, *, endpoint: str, platform: Platform)
     return frozenset(name for name in names if name is not None)
 
 
-def skipped_proofs(bucket: ArtifactBucket, archives: Iterable[ArchiveName], *, place: Place) -> dict[str, str]:
-    """Model → why its proof was skipped, of those of the archives whose manifest has that; several read at once."""
+@dataclass(frozen=True, kw_only=True)
+class ManifestFacts:
+    """Parts of a manifest, of whichever version wrote it, that a report shows."""
 
-    def read(name: ArchiveName) -> str | None:
+    proof_skipped: str | None = None  # why nothing proved the archive
+    engines: tuple[EngineMeasurement, ...] = ()  # what trtexec measured
+
+
+def manifest_facts(
+    bucket: ArtifactBucket, archives: Iterable[ArchiveName], *, place: Place
+) -> dict[str, ManifestFacts]:
+    """Model → facts of its archive's manifest; several read at once."""
+
+    def read(name: ArchiveName) -> ManifestFacts:
         try:
             manifest = parse_json(bucket.read(place.manifest(name)) or b"{}")
-        except ValueError:
-            return None  # another command reports what is wrong with it
-        return manifest.get("proof_skipped") if isinstance(manifest, dict) else None
+            figures = manifest.get("figures", {})
+            return ManifestFacts(proof_skipped=manifest.get("proof_skipped"), engines=measurements_of(figures))
+        except (ValueError, AttributeError, TypeError):
+            return ManifestFacts()  # another command reports what is wrong with it
 
     names = tuple(archives)
     with ThreadPoolExecutor(READERS) as pool:
-        return {name.model: found for name, found in zip(names, pool.map(read, names), strict=True) if found}
+        return {name.model: facts for name, facts in zip(names, pool.map(read, names), strict=True)}
 
 
 def endpoint_report(
@@ -99,12 +117,12 @@ def endpoint_report(
     *,
     deployed: DeployedSet | None,
     archives: frozenset[ArchiveName],
-    skipped: Mapping[str, str],
+    facts: Mapping[str, ManifestFacts],
 ) -> EndpointReleases:
     """Current and earlier releases of one endpoint's models.
 
     ``records``: of every model that is recorded or deployed. ``archives``: what is under the deployed platform.
-    ``skipped``: model → why the proof of its current release was skipped.
+    ``facts``: model → facts of its current release's manifest, where there is one.
     """
     wanted: Mapping[str, str] = deployed.models if deployed else {}
     models = []
@@ -128,7 +146,8 @@ def endpoint_report(
                 deployed=wanted.get(record.model),
                 differs=differs,
                 fix=fix,
-                proof_skipped=skipped.get(record.model),
+                proof_skipped=facts.get(record.model, ManifestFacts()).proof_skipped,
+                engines=facts.get(record.model, ManifestFacts()).engines,
                 releases=tuple(entries),
             )
         )

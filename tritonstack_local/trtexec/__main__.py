@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,15 +84,16 @@ class Graph:
             for one in self.session.get_inputs()
         }
 
-    def profile(self, arguments: Arguments) -> tuple[dict[str, tuple[Shape, Shape, Shape]], list[str]]:
+    def profile(
+        self, given: Mapping[str, Mapping[str, Shape]], shapes: Mapping[str, Shape]
+    ) -> tuple[dict[str, tuple[Shape, Shape, Shape]], list[str]]:
         """Input → smallest, best and largest shape, and the warnings about inputs that none was given for.
 
-        Raises Refused with every shape that does not suit the graph.
+        ``given``: of one optimisation profile. ``shapes``: ``--shapes``. Raises Refused with every shape that does not
+        suit the graph.
         """
-        shapes = arguments.shapes("--shapes")
-        asked = {
-            end: {**shapes, **arguments.shapes(f"--{end}Shapes")} for end in ("min", "opt", "max")
-        }  # one of the three is taken for those that are missing, as in trtexec
+        # One of the three is taken for those that are missing, as in trtexec.
+        asked = {end: {**shapes, **given.get(end, {})} for end in ("min", "opt", "max")}
         known = {**asked["max"], **asked["opt"], **asked["min"]}
         problems = [
             f"Cannot find input tensor with name {name!r} in the graph" for name in known if name not in self.inputs
@@ -170,7 +171,11 @@ def build(machine: Machine, arguments: Arguments) -> tuple[Graph, Mapping[str, A
         raise Refused(f"Could not open file {onnx}")
     content = onnx.read_bytes()
     graph = Graph.load(content, int64_tensors=machine.int64_tensors)
-    profile, warnings = graph.profile(arguments)
+    profiles, warnings = [], []
+    for number, each in enumerate(arguments.profiles()):
+        profile, missing = graph.profile(each, {} if number else arguments.shapes("--shapes"))
+        profiles.append(profile)
+        warnings += missing
     for warning in [*warnings, *quantisation(machine, arguments, content)]:
         say("W", warning)
     say("W", "no engine is built: precision and tactics are not applied, the graph stays as it is")
@@ -180,7 +185,7 @@ def build(machine: Machine, arguments: Arguments) -> tuple[Graph, Mapping[str, A
         "gpu": machine.gpu,
         "compute_capability": machine.compute_capability,
         "options": {name: value for name, value in arguments.values.items() if "/" not in value},
-        "profile": profile,
+        "profiles": profiles,
         "onnx_sha256": hashlib.sha256(content).hexdigest(),
     }
     target = arguments.text("--saveEngine")
@@ -232,8 +237,12 @@ def load(machine: Machine, path: Path) -> tuple[Graph, Mapping[str, Any]]:
     return Graph.load(read_graph(path), int64_tensors=machine.int64_tensors), header
 
 
-def infer(graph: Graph, profile: Mapping[str, Any], arguments: Arguments) -> None:
-    """One run; exports the outputs where an option requests it. Raises Refused."""
+def infer(graph: Graph, profiles: Sequence[Mapping[str, Any]], arguments: Arguments) -> None:
+    """One run with the profile of ``--useProfile``; exports the outputs where an option requests it. Raises Refused."""
+    number = arguments.text("--useProfile") or "0"
+    if not number.isdecimal() or int(number) >= len(profiles):
+        raise Refused(f"setOptimizationProfileAsync: profile {number}, and the engine has {len(profiles)}")
+    profile = profiles[int(number)]
     shapes, files = arguments.shapes("--shapes"), arguments.pairs("--loadInputs")
     unknown = [name for name in {**shapes, **files} if name not in graph.inputs]
     if unknown:
@@ -264,7 +273,7 @@ def exported_text(outputs: Mapping[str, np.ndarray[Any, Any]]) -> str:
 
 def work(machine: Machine, given: list[str]) -> None:
     """Everything but the first and the last line. Raises Refused."""
-    arguments = Arguments.parse(given, known=frozenset(machine.options))
+    arguments = Arguments.parse(given, known=frozenset(machine.options), later_values=machine.later_values)
     say("I", f"Selected Device: NVIDIA {machine.gpu} ({NAME})")
     say("I", f"Compute Capability: {machine.compute_capability}")
     plan = arguments.text("--loadEngine")
@@ -272,7 +281,7 @@ def work(machine: Machine, given: list[str]) -> None:
         raise Refused("Model missing or format not recognized")
     graph, header = build(machine, arguments) if plan is None else load(machine, Path(plan))
     if not {"--skipInference", "--buildOnly"} & set(arguments.values):
-        infer(graph, header["profile"], arguments)
+        infer(graph, header["profiles"], arguments)
 
 
 def main(given: list[str]) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.trtexec_options import tensorrt_candidates, trtexec_options
+from tritonstack.catalogue.trtexec_options import takes_option, tensorrt_candidates, trtexec_options, trtexec_table
 from tritonstack.paths import environment_python
 from tritonstack_local.library import library_path
 from tritonstack_local.trtexec.machine import Machine
@@ -39,9 +39,17 @@ def machine_with(*, tensorrt: str, gpu: str, compute_capability: str, **driver: 
 
     Raises LookupError: the catalogue has no options of that version.
     """
+    options = trtexec_options(tensorrt)
+    later = [
+        f"{option}={value}"
+        for option, values in trtexec_table().values.items()
+        for value in values
+        if option in options and not takes_option(tensorrt, option, value)
+    ]
     return Machine(
         tensorrt=tensorrt,
-        options=tuple(sorted(trtexec_options(tensorrt))),
+        options=tuple(sorted(options)),
+        later_values=tuple(later),
         gpu=gpu,
         compute_capability=compute_capability,
         **driver,

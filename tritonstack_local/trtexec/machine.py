@@ -25,6 +25,8 @@ class Machine:
 
     tensorrt: str  # TensorRT's version, such as ``10.4.0``
     options: tuple[str, ...]  # what its trtexec takes
+    # ``--option=value`` that only newer versions take, though this one has the option
+    later_values: tuple[str, ...] = ()
     gpu: str  # the GPU's name, such as ``A10G``
     compute_capability: str  # its compute capability, such as ``8.6``
     driver: str = DRIVER  # the driver's version
@@ -35,7 +37,7 @@ class Machine:
     def read(cls, path: Path) -> Machine:
         """The machine that :meth:`write` wrote."""
         fields: dict[str, Any] = json.loads(path.read_text())
-        return cls(**{**fields, "options": tuple(fields["options"])})
+        return cls(**{**fields, "options": tuple(fields["options"]), "later_values": tuple(fields["later_values"])})
 
     def write(self, path: Path) -> None:
         """Write it for the programs."""

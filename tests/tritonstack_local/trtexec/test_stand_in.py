@@ -64,6 +64,16 @@ def test_every_unknown_option_is_named_and_nothing_is_written(tmp_path: Path, on
     assert not plan.exists()
 
 
+@cases("tensorrt, level, message")
+def test_a_compatibility_level_is_taken_from_the_version_on_that_has_it(
+    tmp_path: Path, onnx: str, tensorrt: str, level: str, message: str
+) -> None:
+    wanted = f"--hardwareCompatibilityLevel={level}"
+    status, log = run(programs(tmp_path, tensorrt=tensorrt).trtexec, onnx, wanted, *SHAPES, "--skipInference")
+    assert status == bool(message)
+    assert message in log
+
+
 @pytest.mark.parametrize(
     ("shapes", "message"),
     [
@@ -97,7 +107,7 @@ def test_written_files_are_marked_and_name_what_they_replace(tmp_path: Path, onn
     assert is_marked(plan)
     header = read_header(plan)
     assert (header["tool"], header["tensorrt"], header["gpu"]) == ("trtexec-stand-in", "10.4.0", "A10G")
-    assert header["profile"]["x"] == [[1, 3], [2, 3], [4, 3]]
+    assert header["profiles"][0]["x"] == [[1, 3], [2, 3], [4, 3]]
     again = tmp_path / "again.plan"
     run(programs(tmp_path).trtexec, onnx, f"--saveEngine={again}", "--skipInference", *SHAPES)
     assert again.read_bytes() == plan.read_bytes()
@@ -118,6 +128,30 @@ def test_a_marked_file_is_loaded_by_its_version_its_gpu_and_within_its_profile_o
     status, log = run(programs(tmp_path, gpu="T4", compute_capability="7.5").trtexec, *load)
     assert status == 1
     assert "incompatible device" in log
+
+
+PROFILES = [
+    "--profile=0", "--minShapes=x:1x3,k:1x3", "--optShapes=x:1x3,k:1x3", "--maxShapes=x:2x3,k:2x3",
+    "--profile=1", "--minShapes=x:3x3,k:3x3", "--optShapes=x:4x3,k:4x3", "--maxShapes=x:4x3,k:4x3",
+]  # fmt: skip
+
+
+def test_a_file_of_several_profiles_is_run_within_the_chosen_one(tmp_path: Path, onnx: str) -> None:
+    plan, trtexec = tmp_path / "model.plan", programs(tmp_path).trtexec
+    assert run(trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *PROFILES)[0] == 0
+    shapes = f"--loadEngine={plan}", "--shapes=x:4x3,k:4x3"
+    assert run(trtexec, *shapes, "--useProfile=1")[0] == 0
+    for wrong, message in (("0", "is not between (1, 3) and (2, 3)"), ("2", "the engine has 2")):
+        status, log = run(trtexec, *shapes, f"--useProfile={wrong}")
+        assert status == 1
+        assert message in log
+
+
+@cases("arguments, message")
+def test_profiles_are_spelled_as_trtexec_reads_them(arguments: list[str], message: str) -> None:
+    parsed = Arguments.parse(arguments, known=frozenset(one.partition("=")[0] for one in arguments))
+    with pytest.raises(Refused, match=message):
+        parsed.profiles()
 
 
 @pytest.mark.parametrize(("version", "kind"), [("8.6.1", np.int32), ("10.4.0", np.int64)])

@@ -16,13 +16,14 @@ from tritonstack.lint.registry import Finding
 from tritonstack.lint.view import RepositoryView, at_line
 from tritonstack.models.model_config import ModelConfig, Node
 from tritonstack.models.model_view import ModelView
-from tritonstack.models.runtime_options import OnnxRuntimeOptions
+from tritonstack.models.runtime_options import OnnxRuntimeOptions, TensorRtAccelerator
 
 GRAPH_LEVELS = {"basic": "-1", "extended": "1", "disabled": "2"}
 """Word → ``optimization.graph.level`` (onnxruntime.cc, ModelState::ModelState); every other number means ``all``."""
 
 # Triton's README calls these deprecated as the model's parameters, and wants them as parameters of an accelerator
-# ``cuda``. There they have no effect: ModelState::LoadModel (src/onnxruntime.cc) puts the model's values, or else the
+# ``cuda``. A recipe becomes the deprecated form, which is the first AWS post's and has effect in every release.
+# In the accelerator they have none: ModelState::LoadModel (src/onnxruntime.cc) puts the model's values, or else the
 # defaults, over them whenever the configuration has an object ``parameters``, and Triton prints one even when it is
 # empty. triton-inference-server/server issue 8808 saw it with 24.10.
 TOP_LEVEL_ONLY = ("arena_extend_strategy", "cudnn_conv_algo_search", "do_copy_in_default_stream", "gpu_mem_limit")
@@ -33,10 +34,38 @@ LEVEL = "optimization.graph.level"
 
 def wanted_options(options: OnnxRuntimeOptions) -> dict[str, str]:
     """A recipe's options by their names in ``config.pbtxt``, in the form that has effect in every release."""
-    given = options.model_dump(exclude_none=True)
+    given = options.model_dump(exclude_none=True, exclude={"tensorrt", "cuda", "default_max_batch_size"})
     level = GRAPH_LEVELS.get(given.pop("graph_optimization"))
     named = {key: _text(key, value) for key, value in given.items()}
-    return named | ({LEVEL: level} if level else {})
+    named |= {LEVEL: level} if level else {}
+    if options.tensorrt is not None:
+        named |= _accelerator("tensorrt", _tensorrt_parameters(options.tensorrt))
+    if options.cuda is not None:
+        cuda = options.cuda.model_dump(exclude_none=True, exclude={"parameters"})
+        named |= _accelerator("cuda", {key: _text(key, value) for key, value in cuda.items()} | options.cuda.parameters)
+    return named
+
+
+ACCELERATOR = "accelerator "
+"""Begins the name of an accelerator (``accelerator cuda``) and of its parameters (``accelerator cuda: use_tf32``)."""
+
+
+def _accelerator(name: str, parameters: Mapping[str, str]) -> dict[str, str]:
+    return {f"{ACCELERATOR}{name}": "1"} | {f"{ACCELERATOR}{name}: {key}": each for key, each in parameters.items()}
+
+
+def _tensorrt_parameters(options: TensorRtAccelerator) -> dict[str, str]:
+    """By Triton's keys, which its README maps to those of ONNX Runtime."""
+    named: dict[str, object | None] = {
+        "precision_mode": options.precision.upper(),
+        "max_workspace_size_bytes": options.workspace_bytes,
+        "trt_engine_cache_enable": options.engine_cache,
+        "trt_engine_cache_path": options.engine_cache_path,
+    }
+    for end in ("min", "opt", "max") if options.profiles else ():
+        shapes = (f"{name}:{'x'.join(map(str, getattr(each, end)))}" for name, each in options.profiles.items())
+        named[f"trt_profile_{end}_shapes"] = ",".join(shapes)
+    return {key: _text(key, value) for key, value in named.items() if value is not None} | options.parameters
 
 
 def configured_options(config: ModelConfig) -> dict[str, str]:
@@ -49,7 +78,12 @@ def configured_options(config: ModelConfig) -> dict[str, str]:
     optimization = config.node.node("optimization")
     graph = optimization.node("graph") if optimization else None
     level = str(graph.integer("level")) if graph else ""
-    return named | ({LEVEL: level} if level in GRAPH_LEVELS.values() else {})
+    named |= {LEVEL: level} if level in GRAPH_LEVELS.values() else {}
+    for accelerator in accelerators_of(config, "gpu"):
+        entries = {key: str(value) for key, value in accelerator.entries("parameters").items()}
+        plain = {key: {"true": "1", "false": "0"}.get(value.lower(), value) for key, value in entries.items()}
+        named |= _accelerator(accelerator.text("name"), plain)
+    return named
 
 
 def fragment(options: Mapping[str, str]) -> str:
@@ -57,9 +91,27 @@ def fragment(options: Mapping[str, str]) -> str:
     lines = [
         f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}'
         for key, value in sorted(options.items())
-        if key != LEVEL
+        if key != LEVEL and not key.startswith(ACCELERATOR)
     ]
-    return "\n".join(lines + ([f"optimization {{ graph {{ level: {options[LEVEL]} }} }}"] if LEVEL in options else []))
+    inside = [f"  graph {{ level: {options[LEVEL]} }}"] if LEVEL in options else []
+    names = [key.removeprefix(ACCELERATOR) for key in options if key.startswith(ACCELERATOR) and ": " not in key]
+    if names:
+        inside.append("  execution_accelerators {")
+        for name in sorted(names, reverse=True):  # TensorRT before CUDA
+            inside.append(f'    gpu_execution_accelerator {{\n      name: "{name}"')
+            begin = f"{ACCELERATOR}{name}: "
+            inside += [
+                f'      parameters {{ key: "{key.removeprefix(begin)}" value: "{value}" }}'
+                for key, value in options.items()
+                if key.startswith(begin)
+            ]
+            inside.append("    }")
+        inside.append("  }")
+    if len(inside) == 1:
+        lines.append(f"optimization {{{inside[0][1:]} }}")
+    elif inside:
+        lines += ["optimization {", *inside, "}"]
+    return "\n".join(lines)
 
 
 def accelerators_of(config: ModelConfig, kind: str) -> tuple[Node, ...]:
@@ -104,6 +156,7 @@ def check_onnxruntime(view: RepositoryView) -> Iterator[Finding]:
             continue
         if view.recipe and view.recipe.onnxruntime and model.name == view.addressed:
             yield from _recipe(model, view.recipe.onnxruntime)
+            yield from _default_batch(model, view.recipe.onnxruntime)
         yield from _accelerators(model, release)
         yield from _without_effect(model)
 
@@ -111,13 +164,30 @@ def check_onnxruntime(view: RepositoryView) -> Iterator[Finding]:
 def _recipe(model: ModelView, options: OnnxRuntimeOptions) -> Iterator[Finding]:
     """The file against the recipe, which is the place where options are chosen."""
     wanted, found = wanted_options(options), configured_options(model.config)
-    differ = [key for key in sorted(wanted.keys() | found.keys()) if wanted.get(key) != found.get(key)]
+    # An accelerator that the recipe does not name is config.pbtxt's own; one that is missing is one difference.
+    free = {key for key in found if key.startswith(ACCELERATOR) and key.partition(":")[0] not in wanted}
+    found = {key: value for key, value in found.items() if key not in free}
+    absent = tuple(f"{key}:" for key in wanted if key.startswith(ACCELERATOR) and ":" not in key and key not in found)
+    differ = [
+        key
+        for key in sorted(wanted.keys() | found.keys())
+        if wanted.get(key) != found.get(key) and not key.startswith(absent)
+    ]
     if differ:
         node = model.config.node
         line = node.line_of("optimization" if node.has("optimization") else "parameters")
         said = [f"{key}: {found.get(key, 'none')}, the recipe wants {wanted.get(key, 'none')}" for key in differ]
         advice = f"the recipe's form is\n{fragment(wanted) or 'none of these options'}"
         yield at_line(model, line, "onnxruntime-recipe", "; ".join(said), advice=advice)
+
+
+def _default_batch(model: ModelView, options: OnnxRuntimeOptions) -> Iterator[Finding]:
+    """The backend's default beside a max_batch_size of the model (onnxruntime.cc, ModelState::AutoCompleteMaxBatch)."""
+    limit = model.config.max_batch_size
+    if options.default_max_batch_size is not None and limit:
+        found = f"max_batch_size {limit} with default_max_batch_size {options.default_max_batch_size} of the recipe"
+        allowed = "no max_batch_size here, or no default_max_batch_size in the recipe: the model's own comes first"
+        yield at_line(model, model.config.node.line_of("max_batch_size"), "onnxruntime-ignored", found, allowed)
 
 
 def _accelerators(model: ModelView, release: str | None) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ binding is initialized"), src/tensorrt_utils.cc (CompareDimsSupported).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tritonstack.lint.completion import complete, promised_graph
 from tritonstack.lint.registry import Finding
@@ -17,7 +17,7 @@ from tritonstack.lint.view import RepositoryView, at_field, at_line
 from tritonstack.models.manifest import EngineEntry, EngineTensor, engine_manifest_name
 from tritonstack.models.model_config import Tensor
 from tritonstack.models.model_view import ModelView
-from tritonstack.models.runtime_options import INT64_TENSORS_SINCE
+from tritonstack.models.runtime_options import INT64_TENSORS_SINCE, EngineShapes, read_profiles
 
 
 def check_engine(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -27,8 +27,11 @@ def check_engine(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     yield from _integers(view, model)
     engine = view.recipe.engine if view.recipe and model.name == view.addressed else None
     if engine is not None:
+        yield from _profiles_of_engine(model, engine.profiles)
+        used = _used(model, engine.profiles)
         promised = [
-            EngineTensor(name=name, datatype="", min=each.min, max=each.max) for name, each in engine.shapes.items()
+            EngineTensor(name=name, datatype="", min=_ends(min, used, name), max=_ends(max, used, name))
+            for name in used[0]
         ]
         yield from _compare(model, "input", model.config.inputs, promised)
     for version in model.served_versions:
@@ -38,8 +41,84 @@ def check_engine(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
                 built = EngineEntry.model_validate_json(path.read_bytes())
             except ValueError:
                 continue  # a file of that name from elsewhere
+            if engine is None:
+                yield from _profiles_of_engine(model, read_profiles(built.options))
             yield from _compare(model, "input", model.config.inputs, built.inputs)
             yield from _compare(model, "output", model.config.outputs, built.outputs)
+
+
+Profiles = Sequence[Mapping[str, EngineShapes]]
+"""An engine's optimisation profiles by their numbers: input → its shapes."""
+
+
+def _groups(model: ModelView) -> list[tuple[int, tuple[int, ...]]]:
+    """Line and optimisation profiles of each instance group: profile 0 where it names none, as Triton takes it."""
+    found = []
+    for group in model.config.node.nodes("instance_group"):
+        numbers = [int(match[1]) for text in group.texts("profile") if (match := _INTEGER.match(text))]
+        found.append((group.line_of("profile") or group.line, tuple(dict.fromkeys(numbers)) or (0,)))
+    return found or [(model.config.node.line, (0,))]
+
+
+def _used(model: ModelView, profiles: Profiles) -> Profiles:
+    """The profiles that an instance group uses, of those that the engine has; the first where there is none."""
+    numbers = sorted({number for _, group in _groups(model) for number in group if 0 <= number < len(profiles)})
+    return [profiles[number] for number in numbers or (0,)]
+
+
+def _ends(choose: Callable[[Iterable[int]], int], profiles: Profiles, name: str) -> tuple[int, ...]:
+    """The smallest (``min``) or largest (``max``) lengths of an input in some profiles."""
+    shapes = [(each[name].min if choose is min else each[name].max) for each in profiles]
+    return tuple(choose(lengths) for lengths in zip(*shapes, strict=True))
+
+
+def _profiles_of_engine(model: ModelView, profiles: Profiles) -> Iterator[Finding]:
+    """Instance groups, max_batch_size and preferred_batch_size against the engine's profiles.
+
+    Source: tensorrt_backend src/model_state.cc (GetProfileIndices, GetMaxSupportedBatchSize), src/instance_state.cc
+    (GetMostOptimizedProfile).
+    """
+    if not profiles:
+        return
+    groups, last = _groups(model), len(profiles) - 1
+    for line, numbers in groups:
+        for number in numbers:
+            if number > last:
+                found = f'profile: "{number}" of an engine with {len(profiles)}'
+                yield at_line(model, line, "engine-profile", found, f'"0" to "{last}"' if last else '"0", or none')
+    idle = sorted(set(range(len(profiles))) - {number for _, numbers in groups for number in numbers})
+    if idle:
+        found = f"no instance group with profile {', '.join(map(str, idle))} of the engine's {len(profiles)}"
+        listed = ", ".join(f'"{number}"' for number in range(len(profiles)))
+        yield at_line(
+            model, groups[0][0], "engine-profile-unused", found, f"instance_group [ {{ profile: [ {listed} ] }} ]"
+        )
+    if not model.is_batched:
+        return
+    batches = [
+        range(max(each.min[0] for each in profile.values()), min(each.max[0] for each in profile.values()) + 1)
+        for profile in profiles
+    ]
+    limit = model.config.max_batch_size
+    for line, numbers in groups if last else ():
+        taken = [batches[number] for number in numbers if number <= last]
+        gap = [size for size in range(1, limit + 1) if taken and not any(size in each for each in taken)]
+        if gap:
+            those = f"{gap[0]} to {gap[-1]}" if len(gap) > 1 else str(gap[0])
+            found = f"max_batch_size {limit}, and profile {', '.join(map(str, numbers))} takes no batch of {those}"
+            yield at_line(model, line, "engine-batch", found, "profiles of a group that take every batch from 1 on")
+    yield from _preferred(model, profiles)
+
+
+def _preferred(model: ModelView, profiles: Profiles) -> Iterator[Finding]:
+    """Batch sizes that the dynamic batcher waits for and that the engine was not built to be fastest for."""
+    batching = model.config.node.node("dynamic_batching")
+    best = sorted({min(each.opt[0] for each in profile.values()) for profile in _used(model, profiles)})
+    for size in batching.integers("preferred_batch_size") if batching else ():
+        if size not in best:
+            found = f"preferred_batch_size {size}, which is the optimal batch of no profile that is used"
+            line = batching.line_of("preferred_batch_size")
+            yield at_line(model, line, "engine-preferred-batch", found, ", ".join(map(str, best)))
 
 
 def _compare(
