@@ -98,6 +98,17 @@ def test_every_model_and_backend_is_told_at_once_and_models_of_no_endpoint_are_i
     assert {problem.file for problem in problems} == {"e.yaml"}
 
 
+def test_an_option_of_the_whole_server_is_refused_where_the_endpoint_has_no_argument_for_it(tmp_path: Path) -> None:
+    argument = "--backend-config=onnxruntime,default-max-batch-size=8"
+    model = {"models": ("digits-onnx",), "ensembles": (), "backends": frozenset({"onnxruntime"})}
+    contents = {"digits-onnx": ArchiveContents(**model, server_arguments=(argument,))}  # type: ignore[arg-type]
+    [problem] = check_archives(environment(tmp_path), contents)
+    assert problem.field == "endpoints[0].container.additional_args"
+    assert problem.allowed == f"a list with {argument}"
+    given = environment(tmp_path, f"container: {{additional_args: ['{argument}']}}")
+    assert check_archives(given, contents) == []
+
+
 def test_dali_in_multi_model_mode_needs_the_argument_that_gives_its_memory_back(tmp_path: Path) -> None:
     dali = {"digits-onnx": ["dali", "python"]}
     [problem] = check_backends(environment(tmp_path), dali)

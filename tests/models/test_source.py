@@ -59,6 +59,16 @@ def test_a_folder_selects_its_overlays_and_nothing_else(folder: Path) -> None:
     assert (one.folder.name, one.overlay, one.copy, one.model) == ("double", "batched", None, "double")
 
 
+def test_a_base_archive_stands_beside_the_overlays_and_is_what_the_folders_name_means(folder: Path) -> None:
+    alone = {source.name: model_digest(source) for source in archives_of(folder)}
+    add(folder, "base_archive: true\n")
+    first, *variants = archives_of(folder)
+    assert (first.name, first.fragments) == (folder.name, ())
+    assert {source.name: model_digest(source) for source in variants} == alone, "the variants stay as they were"
+    assert [source.name for source in sources_of(folder.name, folder.parent)] == [folder.name]
+    assert [source.name for source in sources_of(variants[0].name, folder.parent)] == [variants[0].name]
+
+
 def test_copies_are_numbered_and_their_model_is_called_like_the_archive(tmp_path: Path) -> None:
     folder = write_double(tmp_path)
     add(folder, "copies: 3\n")

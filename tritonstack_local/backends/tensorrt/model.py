@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import triton_python_backend_utils as pb_utils
-from tritonstack_marked_plan import is_marked
+from tritonstack_marked_plan import is_marked, read_header
 from tritonstack_onnx import OnnxModel
 
 
@@ -27,6 +27,21 @@ class TritonPythonModel(OnnxModel):
         self.load(args, graph_of_plan, "tensorrt")
 
 
+def refuse_other_profiles(settings, header):
+    """Compare the optimisation profiles of instance groups with those that the plan was built with.
+
+    Source: ``src/instance_state.cc`` (InitOptimizationProfiles). Raises TritonModelException for any other number.
+    """
+    count = len(header.get("profiles", [{}]))
+    for group in settings.config.get("instance_group", []):
+        for profile in group.get("profile", []):
+            if not 0 <= int(profile) < count:
+                raise pb_utils.TritonModelException(
+                    f"Can not set the specified optimization profile {profile}[{int(profile)}] for {settings.name}. "
+                    f"Expected optimization profile index range 0-{count - 1}"
+                )
+
+
 def graph_of_plan(settings):
     """The plan itself where trtexec-stand-in wrote it; else the ONNX file next to it.
 
@@ -39,6 +54,7 @@ def graph_of_plan(settings):
     plans = [plan, *settings.config.get("cc_model_filenames", {}).values()]
     for path in (settings.version_folder / name for name in plans):
         if is_marked(path):
+            refuse_other_profiles(settings, read_header(path))
             return path
     candidates = (
         settings.version_folder / plan.with_suffix(".onnx"),
