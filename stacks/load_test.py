@@ -205,6 +205,8 @@ class LoadTestStack(cdk.Stack):
             endpoint_logs=naming.endpoint_log_group(f"{self._job_prefix}*"),
             role=role.role_arn,
         )
+        if (lasting := self._settings.recommender.model_package_group) is not None:
+            allow_group(policy, "recommender-jobs-lasting-group", lasting=lasting)
         if environment.joined_network is not None:
             allow_any_network(policy, of="recommender")
         acknowledge_nameless(policy)
@@ -217,6 +219,7 @@ class LoadTestStack(cdk.Stack):
         it is registered.
         """
         environment = self._environment.environment
+        lasting = self._settings.recommender.model_package_group
         function = HandlerFunction(
             scope,
             "Handler",
@@ -226,6 +229,7 @@ class LoadTestStack(cdk.Stack):
                 "ARTIFACT_BUCKET": self._artifacts.bucket_name,
                 "JOB_ROLE": jobs.role_arn,
                 "NAMES": self._job_prefix,
+                **({} if lasting is None else {"LASTING_GROUP": lasting}),
             },
         )
         grant_group(
@@ -236,6 +240,8 @@ class LoadTestStack(cdk.Stack):
             test_names=f"{self._job_prefix}*",
             role=jobs.role_arn,
         )
+        if lasting is not None:
+            allow_group(function.policy, "recommender-steps-lasting-group", lasting=lasting)
         return function
 
     def _network(self, construct_id: str) -> NetworkReference:

@@ -69,7 +69,7 @@ class EnvironmentStage(cdk.Stage):
         self.network = self._network(environment, builds)
         self.builds = None if builds is None else self._builds(environment, builds)
         self.serving: dict[str, ServingStack] = {}
-        for endpoint in environment.endpoints:
+        for endpoint in environment.hosted_endpoints:
             stack = ServingStack(
                 self,
                 naming.serving_part(endpoint.name),

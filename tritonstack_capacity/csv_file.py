@@ -20,6 +20,8 @@ LATENCY = "model_latency_as_printed"
 """Milliseconds."""
 PRICE = "implied_hourly_price_usd"
 GPUS = "gpus"
+CONSTRUCTED_MARK = " (constructed)"
+"""Ends the name of a configuration whose figures the local AWS constructed."""
 THIS_MACHINE = "this-machine"
 """The instance type of what was measured on the local AWS, whatever type the endpoint names."""
 

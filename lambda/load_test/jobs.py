@@ -18,7 +18,8 @@ FINAL = frozenset({"COMPLETED", "FAILED", "STOPPED", "DELETED"})
 """The statuses that a job ends in (API reference: DescribeInferenceRecommendationsJob, ``Status``)."""
 ENDING = frozenset({"STOPPING", "DELETING"})
 CONFIGURATION = "configuration"
-"""The custom metadata of a package that names its configuration."""
+TEST = "load_test"
+"""The custom metadata of a package: its configuration, and the test that registered it."""
 KINDS = (
     ("Endpoint", "list_endpoints", "delete_endpoint"),
     ("EndpointConfig", "list_endpoint_configs", "delete_endpoint_config"),
@@ -27,14 +28,11 @@ KINDS = (
 """What jobs make: noun, the operation that lists, the one that deletes; in the order of deletion."""
 
 
-def start(job: Mapping[str, Any], *, package: str, role: str, aws: Aws) -> None:
-    """Start a job, unless a repeated step finds it."""
-    request = dict(job["request"])
-    given = dict(request["InputConfig"])
-    given["ModelPackageVersionArn"] = package
-    request |= {"JobName": job["name"], "RoleArn": role, "InputConfig": given}
-    if describe(str(job["name"]), aws) is None:
-        aws.sagemaker.create_inference_recommendations_job(**request)
+def start(job: Mapping[str, Any], request: Mapping[str, Any], *, package: str, role: str, aws: Aws) -> None:
+    """Start a job with a request that lacks its name, its role and its package."""
+    given = {**request["InputConfig"], "ModelPackageVersionArn": package}
+    made: dict[str, Any] = {**request, "JobName": job["name"], "RoleArn": role, "InputConfig": given}
+    aws.sagemaker.create_inference_recommendations_job(**made)
 
 
 def describe(name: str, aws: Aws) -> Mapping[str, Any] | None:
@@ -65,33 +63,40 @@ def register(settings: Settings, aws: Aws) -> None:
     """Make the group and the packages that do not exist yet."""
     group = settings["group"]
     if not _has_group(group, aws):
-        aws.sagemaker.create_model_package_group(
-            ModelPackageGroupName=group, ModelPackageGroupDescription="Of one load test; goes with it"
-        )
+        described = "Load-tested configurations" if lasts(settings) else "Of one load test; goes with it"
+        aws.sagemaker.create_model_package_group(ModelPackageGroupName=group, ModelPackageGroupDescription=described)
     found = registered(settings, aws)
     for name, request in settings["packages"].items():
         if name not in found:
             aws.sagemaker.create_model_package(
-                **request, ModelPackageGroupName=group, CustomerMetadataProperties={CONFIGURATION: name}
+                **request,
+                ModelPackageGroupName=group,
+                CustomerMetadataProperties={CONFIGURATION: name, TEST: settings["id"]},
             )
+
+
+def lasts(settings: Settings) -> bool:
+    """Whether the group of packages stays after the test, with a version of each configuration."""
+    return bool(settings.get("keep_packages"))
 
 
 def registered(settings: Settings, aws: Aws) -> dict[str, str]:
     """Configuration → ARN of its package."""
     found: dict[str, str] = {}
-    for arn in _arns(settings["group"], aws):
-        described = aws.sagemaker.describe_model_package(ModelPackageName=arn)
-        found[described["CustomerMetadataProperties"][CONFIGURATION]] = arn
+    for arn in _arns(settings, aws):
+        properties = aws.sagemaker.describe_model_package(ModelPackageName=arn)["CustomerMetadataProperties"]
+        if properties.get(TEST) == settings["id"]:  # a lasting group has the versions of other tests, too
+            found[properties[CONFIGURATION]] = arn
     return found
 
 
 def remove_packages(settings: Settings, aws: Aws) -> list[str]:
-    """Remove packages and group. Returns their ARNs and its name."""
+    """Remove packages and group, unless they last. Returns their ARNs and its name."""
     group = settings["group"]
-    if not _has_group(group, aws):
+    if lasts(settings) or not _has_group(group, aws):
         return []
     sagemaker: Any = aws.sagemaker
-    deletions = [(arn, sagemaker.delete_model_package, {"ModelPackageName": arn}) for arn in _arns(group, aws)]
+    deletions = [(arn, sagemaker.delete_model_package, {"ModelPackageName": arn}) for arn in _arns(settings, aws)]
     deletions.append((group, sagemaker.delete_model_package_group, {"ModelPackageGroupName": group}))
     return [name for name, operation, named in deletions if unless_missing(operation, **named) is not None]
 
@@ -100,8 +105,12 @@ def _has_group(group: str, aws: Aws) -> bool:
     return unless_missing(aws.sagemaker.describe_model_package_group, ModelPackageGroupName=group) is not None
 
 
-def _arns(group: str, aws: Aws) -> list[str]:
-    pages: Any = aws.sagemaker.get_paginator("list_model_packages").paginate(ModelPackageGroupName=group)
+def _arns(settings: Settings, aws: Aws) -> list[str]:
+    """The packages of the group; of a lasting one those that are as young as the test."""
+    query = {"ModelPackageGroupName": settings["group"]}
+    if lasts(settings):
+        query["CreationTimeAfter"] = settings["registered_after"]
+    pages: Any = aws.sagemaker.get_paginator("list_model_packages").paginate(**query)
     return [str(one["ModelPackageArn"]) for page in pages for one in page["ModelPackageSummaryList"]]
 
 

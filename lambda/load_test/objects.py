@@ -35,11 +35,13 @@ class Place:
     bucket: str  # of settings, payloads and results
     job_role: str  # that jobs run with
     names: str  # prefix of the names of jobs, of packages and of what jobs make
+    lasting_group: str = ""  # of model packages, which outlives tests; "": there is none
 
     @classmethod
     def of_environment(cls) -> Place:
         """From the function's variables."""
-        return cls(os.environ["ARTIFACT_BUCKET"], os.environ["JOB_ROLE"], os.environ["NAMES"])
+        lasting = os.environ.get("LASTING_GROUP", "")
+        return cls(os.environ["ARTIFACT_BUCKET"], os.environ["JOB_ROLE"], os.environ["NAMES"], lasting)
 
 
 def key(test: str, name: str) -> str:
@@ -53,7 +55,8 @@ def read_settings(aws: Aws, place: Place, test: str) -> Settings:
     """The settings of a test. Raises ValueError for names that this function must not use."""
     found = aws.s3.get_object(Bucket=place.bucket, Key=key(test, "settings.json"))
     settings: Settings = json.loads(found["Body"].read())
-    wrong = [name for name in (settings["group"], *jobs_of(settings)) if not name.startswith(place.names)]
+    groups = [] if settings["group"] == place.lasting_group else [settings["group"]]
+    wrong = [name for name in (*groups, *jobs_of(settings)) if not name.startswith(place.names)]
     if wrong:
         raise ValueError(f"the settings name {wrong[0]}; names of this environment's tests begin with {place.names}")
     return settings
@@ -75,6 +78,13 @@ def write(aws: Aws, place: Place, test: str, name: str, text: str) -> None:
     """Put an object of a test."""
     kind = "text/csv" if name.endswith(".csv") else "application/json"
     aws.s3.put_object(Bucket=place.bucket, Key=key(test, name), Body=text.encode(), ContentType=kind)
+
+
+def read(aws: Aws, place: Place, test: str, name: str) -> Any:
+    """A JSON object of a test; None where there is none."""
+    with ignoring(MISSING_OBJECT):
+        return json.loads(aws.s3.get_object(Bucket=place.bucket, Key=key(test, name))["Body"].read())
+    return None
 
 
 def exists(aws: Aws, place: Place, test: str, name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ..shared.clients import Aws
+from .feeding import parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,22 +40,27 @@ PERCENTILES = ("p50", "p95", "p99")
 MINUTE = 60
 
 
-def gathered(settings: Settings, described: Described, aws: Aws, *, complete: bool) -> tuple[dict[str, Any], list[str]]:
-    """The document, and the failures, a sentence a job."""
+def gathered(
+    settings: Settings, described: Described, aws: Aws, *, complete: bool, not_started: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """The document, and the failures, a sentence a job. ``not_started``: job → why it could not be started."""
     results: list[dict[str, Any]] = []
     failed: list[str] = []
     for job in settings["jobs"]:
         description = described[job["name"]]
         found = list((description or {}).get("InferenceRecommendations") or ())
         skeleton = settings["results"][job["configuration"]]
-        ended_by = _ended_by(description)
+        ended_by = _ended_by(description, why=not_started.get(job["name"]))
         if not found:
             failed.append(f"{job['name']} ({configuration(job)} on {job['instance_type'] or 'any'}): {ended_by}")
             missed = {"configuration": configuration(job), "instance_type": job["instance_type"] or "unknown"}
-            failed_itself = description is not None and description["Status"] == "FAILED"
+            failed_itself = job["name"] in not_started or (
+                description is not None and description["Status"] == "FAILED"
+            )
             results.append({**skeleton, **missed, "ended_by": ended_by, "failed": failed_itself})
         for recommendation in found:
-            results.append(_result(skeleton, job, recommendation, aws, ended_by=ended_by))
+            name = measured_name(job, recommendation, found)
+            results.append(_result(skeleton, job, recommendation, aws, name=name, ended_by=ended_by))
     ended = datetime.now(UTC).isoformat(timespec="seconds")
     return {**settings["document"], "complete": complete, "ended": ended, "results": results}, failed
 
@@ -65,28 +71,49 @@ def configuration(job: Mapping[str, Any]) -> str:
     return f"{name} (default job)" if job["job_type"] == "Default" else name
 
 
+def measured_name(
+    job: Mapping[str, Any], recommendation: Mapping[str, Any], all_of_job: list[Mapping[str, Any]]
+) -> str:
+    """The configuration's name in tables; with the container parameters that tell tests of one job and type apart."""
+    instance_type = recommendation["EndpointConfiguration"].get("InstanceType")
+    same = [one for one in all_of_job if one["EndpointConfiguration"].get("InstanceType") == instance_type]
+    parameters = [parameters_of(one) for one in same]
+    own = parameters_of(recommendation)
+    differing = [name for name in own if len({each.get(name) for each in parameters}) > 1]
+    return " ".join([configuration(job), *(f"{name}={own[name]}" for name in differing)])
+
+
 def table(settings: Settings, described: Described) -> str:
-    """The table, a line for each recommendation with figures. An unknown price is left out, never zero."""
+    """The table, a line for each recommendation with figures. An unknown price is left out, never zero.
+
+    A default job whose recommendation a load test of the same configuration and type has measured has no line: it has
+    chosen what that one is run with.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    written: set[tuple[str, str]] = set()
+    rows: dict[tuple[str, str], tuple[Mapping[str, Any], dict[str, Any]]] = {}
     for job in settings["jobs"]:
-        for each in (described[job["name"]] or {}).get("InferenceRecommendations") or ():
-            row = _row(job, each)
-            place = (str(row["configuration_name"]), str(row["instance_type"]))
-            if row["invocations_per_min_per_instance"] and row["model_latency_as_printed"] and place not in written:
-                written.add(place)
-                writer.writerow(row)
+        found = list((described[job["name"]] or {}).get("InferenceRecommendations") or ())
+        for each in found:
+            row = _row(measured_name(job, each, found), each)
+            if row["invocations_per_min_per_instance"] and row["model_latency_as_printed"]:
+                rows.setdefault((str(row["configuration_name"]), str(row["instance_type"])), (job, row))
+    measured = {
+        (job["configuration"], row["instance_type"]) for job, row in rows.values() if job["job_type"] == "Advanced"
+    }
+    for job, row in rows.values():
+        if job["job_type"] == "Advanced" or (job["configuration"], row["instance_type"]) not in measured:
+            writer.writerow(row)
     return text.getvalue()
 
 
-def _row(job: Mapping[str, Any], recommendation: Mapping[str, Any]) -> dict[str, Any]:
+def _row(name: str, recommendation: Mapping[str, Any]) -> dict[str, Any]:
     metrics, endpoint = recommendation.get("Metrics", {}), recommendation["EndpointConfiguration"]
     count = endpoint.get("InitialInstanceCount", 1)
     cost = metrics.get("CostPerHour") or None
     return {
-        "configuration_name": configuration(job),
+        "configuration_name": name,
         "instance_type": endpoint["InstanceType"],
         "initial_instance_count": count,
         "invocations_per_min_per_instance": (metrics.get("MaxInvocations") or 0) / count,
@@ -102,13 +129,15 @@ def _result(
     recommendation: Mapping[str, Any],
     aws: Aws,
     *,
+    name: str,
     ended_by: str,
 ) -> dict[str, Any]:
     endpoint = recommendation["EndpointConfiguration"]
     figures, refused = endpoint_figures(recommendation, aws.cloudwatch)
     return {
         **skeleton,
-        "configuration": configuration(job),
+        "configuration": name,
+        "container_parameters": parameters_of(recommendation),
         "endpoint": endpoint["EndpointName"],
         "variant": endpoint["VariantName"],
         "instance_type": endpoint["InstanceType"],
@@ -157,9 +186,9 @@ def _seconds(recommendation: Mapping[str, Any]) -> float:
     return 0.0 if began is None or ended is None else float((ended - began).total_seconds())
 
 
-def _ended_by(description: Mapping[str, Any] | None) -> str:
+def _ended_by(description: Mapping[str, Any] | None, *, why: str | None) -> str:
     if description is None:
-        return "never started"
+        return "never started" if why is None else f"could not be started: {why}"
     reason = description.get("FailureReason")
     status = str(description["Status"])
     return f"{status}: {reason}" if reason else status

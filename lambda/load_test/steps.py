@@ -7,7 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from . import jobs
-from .objects import MadeTooLateError, close, exists, find_settings, jobs_of, making, read_settings, write
+from .feeding import fed
+from .objects import MadeTooLateError, close, exists, find_settings, jobs_of, making, read, read_settings, write
 from .results import gathered, table
 
 if TYPE_CHECKING:
@@ -31,13 +32,46 @@ def register(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]
 
 
 def start(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:
-    """Start one job."""
+    """Start one job, unless it was: by a repeated step, or by the test that this one goes on with.
+
+    A load test that follows a default job is not started before that has ended (``waiting``), and takes what it
+    recommends; where it recommends nothing, the load test runs as the settings say.
+    """
     settings = read_settings(aws, place, event["id"])
     job = next(job for job in settings["jobs"] if job["name"] == event["job"])
+    if jobs.describe(job["name"], aws) is not None:
+        return _status(event, "running")
+    before = job.get("after")
+    request = job["request"]
+    if before is not None:
+        described = jobs.describe(before, aws)
+        if described is None and not exists(aws, place, event["id"], _note(before)):
+            return _status(event, "waiting")
+        if described is not None and described["Status"] not in jobs.FINAL:
+            return _status(event, "waiting")
+        request = fed(job, (described or {}).get("InferenceRecommendations") or ())
     with making(aws, place, event["id"]):
         package = jobs.registered(settings, aws)[job["configuration"]]
-        jobs.start(job, package=package, role=place.job_role, aws=aws)
+        jobs.start(job, request, package=package, role=place.job_role, aws=aws)
     return _status(event, "running")
+
+
+def not_started(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:
+    """Note why a job could not be started: the others go on without it."""
+    write(aws, place, event["id"], _note(event["job"]), json.dumps({"why": _reason(str(event["why"]))}))
+    return {"id": event["id"], "job": event["job"]}
+
+
+def _note(job: str) -> str:
+    return f"not-started/{job}.json"
+
+
+def _reason(cause: str) -> str:
+    """The message of a failed step: Lambda gives it as JSON with the exception's text."""
+    try:
+        return str(json.loads(cause)["errorMessage"])[:500]
+    except (ValueError, KeyError, TypeError):
+        return cause[:500]
 
 
 def look(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:  # noqa: ARG001 - a step's signature
@@ -57,6 +91,7 @@ def gather(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:
 STEPS: dict[str, Callable[[Mapping[str, Any], Aws, Place], dict[str, Any]]] = {
     "register": register,
     "start": start,
+    "not_started": not_started,
     "look": look,
     "gather": gather,
 }
@@ -116,7 +151,9 @@ def clean_up(event: Mapping[str, Any], aws: Aws, place: Place, *, seconds: float
 def _gather(test: str, settings: Settings, aws: Aws, place: Place, *, complete: bool) -> list[str]:
     """Write the results. Returns the failures, a sentence a job."""
     described = {name: jobs.describe(name, aws) for name in jobs_of(settings)}
-    document, failed = gathered(settings, described, aws, complete=complete)
+    missing = [name for name, one in described.items() if one is None]
+    noted = {name: note["why"] for name in missing if (note := read(aws, place, test, _note(name))) is not None}
+    document, failed = gathered(settings, described, aws, complete=complete, not_started=noted)
     write(aws, place, test, TABLE, table(settings, described))
     write(aws, place, test, RESULTS, json.dumps(document, indent=1))  # last: it marks that the table exists
     return failed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from stacks.load_test import definition
@@ -109,3 +110,50 @@ def test_the_documented_settings_are_taken(tmp_path: Path) -> None:
 
 def test_the_time_is_that_after_which_the_state_machine_ends() -> None:
     assert definition(at_once=1, partition="aws")["TimeoutSeconds"] == LONGEST_TEST
+
+
+PARAMETERS = "load_test.recommender.environment_parameters"
+
+
+@pytest.mark.parametrize(
+    ("recommender", "field", "found"),
+    [
+        ("{task: BINARY_CLASSIFICATION}", "load_test.recommender.task", "BINARY_CLASSIFICATION"),
+        ("{framework: ONNX}", "load_test.recommender.framework", "ONNX"),
+        ("{framework_version: '25'}", "load_test.recommender.framework_version", "25"),
+        ("{model_package_group: Bert_large}", "load_test.recommender.model_package_group", "Bert_large"),
+        ("{environment_parameters: {A: ['1', '2', '3', '4']}}", f"{PARAMETERS}.A", ""),
+        ("{environment_parameters: {A: ['1', '1']}}", f"{PARAMETERS}.A", "1, 1: a value twice"),
+        ("{environment_parameters: {a-b: ['1']}}", PARAMETERS, "a-b"),
+        ("{environment_parameters: {A: ['1']}, job: default}", PARAMETERS, "parameters with job: default"),
+        (
+            "{environment_parameters: {A: ['1', '2', '3'], B: ['1', '2', '3'], C: ['1', '2']}}",
+            PARAMETERS,
+            "18 combinations, each a load test of every job",
+        ),
+    ],
+)
+def test_what_inference_recommender_would_refuse_is_refused(
+    tmp_path: Path, recommender: str, field: str, found: str
+) -> None:
+    [problem] = problems_of(tmp_path, header=f"load_test: {{recommender: {recommender}}}", endpoint=SINGLE)
+    assert str(problem.field).startswith(field)
+    assert found in problem.found
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "network", "found"),
+    [("", False, "true, and .* multi-model"), (SINGLE, True, "true in a network")],
+)
+def test_archives_alone_are_of_single_model_endpoints_without_a_network(
+    tmp_path: Path, *, endpoint: str, network: bool, found: str
+) -> None:
+    header = f"load_test: {{archives_only: true}}\n{CLOSED if network else ''}\nbuilds: {{on_deploy: false}}"
+    problems = [f"{each.field}: {each.found}" for each in problems_of(tmp_path, header=header, endpoint=endpoint)]
+    assert [each for each in problems if re.match(f"load_test.archives_only: {found}", each)], problems
+
+
+def test_combinations_are_the_product_of_the_values(tmp_path: Path) -> None:
+    found = loaded(tmp_path, "{recommender: {environment_parameters: {A: ['1', '2'], B: ['1', '2', '3']}}}")
+    assert found.recommender.combinations == 6
+    assert loaded(tmp_path, "{}").recommender.combinations == 1

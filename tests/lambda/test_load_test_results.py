@@ -40,7 +40,7 @@ def gathered(*descriptions: dict[str, Any] | None, **settings: Any) -> tuple[Ben
     made = settings_of(configuration("fast"), **settings)
     described = dict(zip([job["name"] for job in made["jobs"]], descriptions, strict=True))
     aws = FakeAws(responses={"cloudwatch.GetMetricStatistics": {"Datapoints": []}})
-    document, failed = results.gathered(made, described, clients.Aws(aws.client), complete=True)
+    document, failed = results.gathered(made, described, clients.Aws(aws.client), complete=True, not_started={})
     return BenchDocument.model_validate(document), failed, results.table(made, described), aws
 
 

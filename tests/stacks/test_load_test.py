@@ -98,7 +98,7 @@ def test_every_step_is_retried_and_what_a_clean_up_has_closed_is_not() -> None:
         for _, name, state in states(dict(definition(at_once=2, partition="aws")))
         if state["Type"] == "Task"
     }
-    assert set(tasks) == {"Register", "Start", "Look", "Gather", "CleanUp", "CleanUpAfterFailure"}
+    assert set(tasks) == {"Register", "Start", "NotStarted", "Look", "Gather", "CleanUp", "CleanUpAfterFailure"}
     for name, retries in tasks.items():
         assert retries[-1]["ErrorEquals"] == ["States.TaskFailed"], name
         assert retries[-1]["MaxAttempts"] > 1, name
@@ -185,3 +185,36 @@ def test_containers_reach_only_the_subnets_where_inference_recommender_tests_the
         given = {"load_test": {}, "network": network}
         assert ranges(stage(environment(SINGLE, **given))) == found
         assert ranges(stage(environment(DIGITS, **given))) == set()
+
+
+def test_a_lasting_group_may_be_added_to_and_neither_it_nor_a_version_deleted() -> None:
+    made = stage(environment(SINGLE, load_test={"recommender": {"model_package_group": "bert-large"}})).load_test
+    assert made is not None
+    template = template_of(made)
+    found = [each for each in allowed(template) if "bert-large" in json.dumps(each["Resource"])]
+    assert sorted(action for each in found for action in each["Action"]) == [
+        "sagemaker:CreateModelPackage",
+        "sagemaker:CreateModelPackageGroup",
+        "sagemaker:DescribeModelPackage",
+        "sagemaker:DescribeModelPackage",
+        "sagemaker:DescribeModelPackageGroup",
+    ]
+    _, function = only(template, "AWS::Lambda::Function")
+    assert function["Properties"]["Environment"]["Variables"]["LASTING_GROUP"] == "bert-large"
+
+
+def test_of_archives_alone_no_stack_serves_and_the_load_test_reads_their_archives() -> None:
+    made = stage(environment(SINGLE, load_test={"archives_only": True}, dashboard=True, alarms={}))
+    assert (made.serving, made.observability) == ({}, None)
+    assert made.load_test is not None
+    assert f"endpoints/{SINGLE['name']}/" in json.dumps(template_of(made.load_test))
+
+
+def test_one_job_that_cannot_be_started_or_followed_ends_alone() -> None:
+    inner = definition(at_once=2, partition="aws")["States"]["Measure"]["ItemProcessor"]["States"]
+    assert [(each["ErrorEquals"], each["Next"]) for each in inner["Start"]["Catch"]] == [
+        (["ClosedError", "MadeTooLateError"], "Closed"),
+        (["States.ALL"], "NotStarted"),
+    ]
+    assert [each["Next"] for each in inner["Look"]["Catch"]] == ["Ended"]
+    assert inner["NotStarted"]["Next"] == "Ended"

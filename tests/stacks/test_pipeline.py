@@ -83,7 +83,7 @@ def test_a_load_test_is_a_gate_after_the_deployment_with_a_role_of_its_own_and_t
     measures = other.stages["gates-dev"]["Actions"][-1]["Configuration"]["ProjectName"]["Ref"]
     project = other.pipeline["Resources"][measures]["Properties"]
     commands = json.loads(project["Source"]["BuildSpec"])["phases"]["build"]["commands"]
-    assert commands[-1] == ".envs/main/bin/python -m tritonstack capacity bench --cloud -e dev"
+    assert commands[-1] == ".envs/main/bin/python -m tritonstack capacity bench --cloud -e dev --yes"
     assert project["TimeoutInMinutes"] == 480
     role = other.pipeline["Resources"][project["ServiceRole"]["Fn::GetAtt"][0]]
     assert role["Properties"]["RoleName"] == "other-dev-measure-build"

@@ -66,7 +66,7 @@ def _environments(_context: click.Context, _parameter: click.Parameter, incomple
 
 
 def confirm(question: str, *, yes: bool, command: str) -> None:
-    """Ask before something is deleted; ``yes``: without the question. ``command``: the one that asks nothing.
+    """Ask before something is deleted, or costs; ``yes``: without the question. ``command``: the one that asks nothing.
 
     Raises InputError where there is no terminal, and Abort after a no.
     """

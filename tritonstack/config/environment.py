@@ -180,7 +180,12 @@ class Environment(SettingsModel):
     @property
     def watched(self) -> bool:
         """Whether it has a stack of dashboard and alarms."""
-        return bool(self.endpoints) and (self.dashboard or self.alarms is not None)
+        return bool(self.hosted_endpoints) and (self.dashboard or self.alarms is not None)
+
+    @property
+    def hosted_endpoints(self) -> tuple[EndpointSettings, ...]:
+        """The endpoints that stacks make; none where only their archives are tested (``load_test.archives_only``)."""
+        return () if self.load_test is not None and self.load_test.archives_only else self.endpoints
 
     @property
     def tested_endpoints(self) -> tuple[EndpointSettings, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
@@ -12,7 +13,7 @@ from tritonstack.config.builds import SHORTEST_MINUTES, BuildSettings, ComputeTy
 from tritonstack.config.endpoint import EndpointSettings
 from tritonstack.config.fields import Name, SettingsModel
 from tritonstack.config.network import NetworkSettings
-from tritonstack.config.patterns import BUILD_IMAGE_PATTERN
+from tritonstack.config.patterns import BUILD_IMAGE_PATTERN, VARIABLE_PATTERN
 from tritonstack.config.yaml_loader import shown, unknown
 from tritonstack.errors import Problem
 
@@ -43,16 +44,48 @@ PUBLISHED_PHASES = (TrafficPhase(initial_users=2, users_per_minute=2, seconds=15
 """Of the published load test of BERT large: 2 users and 2 more each minute, for 25 minutes."""
 
 
+# Values of the API reference: CreateModelPackage (Task), RecommendationJobContainerConfig (Domain, Framework).
+Domain = Literal["COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING"]
+Framework = Literal["PYTORCH", "TENSORFLOW", "XGBOOST", "SAGEMAKER-SCIKIT-LEARN"]
+Task = Literal[
+    "IMAGE_CLASSIFICATION",
+    "OBJECT_DETECTION",
+    "TEXT_GENERATION",
+    "IMAGE_SEGMENTATION",
+    "FILL_MASK",
+    "CLASSIFICATION",
+    "REGRESSION",
+    "OTHER",
+]
+MODEL_PACKAGE_GROUP_PATTERN = r"^[a-z0-9](-*[a-z0-9]){0,62}$"
+"""In lower case, as SageMaker writes ARNs: policies name the group by its ARN."""
+MOST_PARAMETERS, MOST_VALUES = 5, 3
+"""Of one load test: environment variables, and values of each (API reference: EnvironmentParameterRanges)."""
+MOST_TESTS = 10
+"""Load tests of one instance type: as many as a job may have endpoint configurations, ours."""
+VariableName = Annotated[str, Field(pattern=VARIABLE_PATTERN, max_length=64)]
+VariableValue = Annotated[str, Field(min_length=1, max_length=128)]
+VariableValues = Annotated[tuple[VariableValue, ...], Field(strict=False, min_length=1, max_length=MOST_VALUES)]
+
+
 class RecommenderSettings(SettingsModel):
     """Single-model endpoints: what SageMaker Inference Recommender does."""
 
     job: Literal["default", "advanced", "both"] = Field(
         default="advanced",
-        description="default: it recommends instance types; advanced: a load test on those named; both.",
+        description="default: Inference Recommender chooses instance types and measures them; advanced: a load test on "
+        "instance_types; both: first the default job, whose recommended container parameters (and, where "
+        "instance_types is empty, instance types) the load tests take.",
     )
     instance_types: Annotated[tuple[str, ...], Field(strict=False, max_length=10)] = Field(
         default=(),
-        description="What is measured, with the endpoint's GPU; empty: the endpoint's own instance type.",
+        description="What is measured, with the endpoint's GPU; empty: the endpoint's own instance type, and for a "
+        "default job all types with its GPU.",
+    )
+    environment_parameters: Annotated[dict[VariableName, VariableValues], Field(max_length=MOST_PARAMETERS)] = Field(
+        default={},
+        description="Environment variables of the container that load tests vary, and the values of each: a load test "
+        "for each combination (EnvironmentParameterRanges; OMP_NUM_THREADS: ['1', '4']).",
     )
     phases: Annotated[tuple[TrafficPhase, ...], Field(strict=False, min_length=1)] = Field(
         default=PUBLISHED_PHASES, description="Of an advanced job, one after the other."
@@ -72,14 +105,30 @@ class RecommenderSettings(SettingsModel):
         le=3600,
         description="Seconds between two polls of a job.",
     )
-    domain: Literal["COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING"] = Field(
-        default="MACHINE_LEARNING", description="The domain that the model package names."
+    framework: Framework = Field(default="PYTORCH", description="The framework that the model package names.")
+    framework_version: str | None = Field(
+        default=None,
+        pattern=r"^[0-9]\.[A-Za-z0-9.-]+$",
+        min_length=3,
+        max_length=10,
+        description="Its version (1.6.0); null: the package names none.",
     )
-    task: str = Field(
-        default="OTHER", min_length=1, max_length=64, description="The task that the package names: FILL_MASK, OTHER, …"
+    domain: Domain = Field(default="MACHINE_LEARNING", description="The domain that the model package names.")
+    task: Task = Field(
+        default="OTHER", description="The task that the package names; of texts into two classes: CLASSIFICATION."
     )
     nearest_model: str | None = Field(
-        default=None, min_length=1, max_length=128, description="A well-known model that is like it; null: none."
+        default=None,
+        min_length=1,
+        max_length=128,
+        description="A model like it that AWS has measured, by its name in ListModelMetadata (bert-base-cased); "
+        "null: none.",
+    )
+    model_package_group: str | None = Field(
+        default=None,
+        pattern=MODEL_PACKAGE_GROUP_PATTERN,
+        description="A group of the model registry in which each test registers a version of each configuration, and "
+        "which stays; null: a group of the test's own, which is removed with it.",
     )
 
     @property
@@ -87,6 +136,11 @@ class RecommenderSettings(SettingsModel):
         """The jobs of one configuration: one that recommends, and one for each instance type that is named."""
         recommending = self.job in ("default", "both")
         return recommending + (0 if self.job == "default" else len(self.instance_types) or 1)
+
+    @property
+    def combinations(self) -> int:
+        """The load tests of one instance type: one for each combination of ``environment_parameters``."""
+        return math.prod(len(values) for values in self.environment_parameters.values())
 
 
 class BenchBuildSettings(SettingsModel):
@@ -140,6 +194,11 @@ class LoadTestSettings(SettingsModel):
     endpoints: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] | None = Field(
         default=None, description="The endpoints that may be tested; null: all with one variant."
     )
+    archives_only: bool = Field(
+        default=False,
+        description="Whether the environment's endpoints are configurations to compare, and no stack makes them: their "
+        "archives alone are built, and tested by Inference Recommender under the endpoints' names.",
+    )
     log_days: LogDays = Field(default=90, description="Days that the logs of tests are kept.")
     recommender: RecommenderSettings = Field(
         default_factory=RecommenderSettings, description="Of single-model endpoints."
@@ -184,7 +243,10 @@ def check_load_test(
     for index, name in enumerate(settings.bench.models or ()):
         place = ("load_test", "bench", "models", index)
         yield from unknown(name, served, location=place, kind="models of multi-model endpoints that are tested")
+    if settings.archives_only:
+        yield from _check_archives_only(endpoints, network=network)
     yield from _check_jobs(settings.recommender, configurations=len(single))
+    yield from _check_tests(settings.recommender)
     yield from _check_instance_types(settings.recommender, single=single)
     if settings.gate is not None:
         yield from _check_gate(settings.gate)
@@ -208,6 +270,60 @@ def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Ite
             found=f"{jobs} jobs: {recommender.jobs_each} for each of {configurations} single-model endpoints",
             allowed=f"{MOST_JOBS} of one test",
             advice="Name fewer instance types, or the endpoints that are tested (load_test.endpoints).",
+        )
+
+
+def _check_tests(recommender: RecommenderSettings) -> Iterator[Problem]:
+    """Combinations of container parameters, each a load test, and values that are no combination of their own."""
+    place = ("load_test", "recommender", "environment_parameters")
+    if recommender.environment_parameters and recommender.job == "default":
+        yield Problem(
+            location=place,
+            found="parameters with job: default, which chooses them itself",
+            allowed="job: advanced or both",
+        )
+    for name, values in recommender.environment_parameters.items():
+        if len(set(values)) < len(values):
+            found = f"{', '.join(values)}: a value twice"
+            yield Problem(location=(*place, name), found=found, allowed="each value once")
+    if recommender.combinations > MOST_TESTS:
+        yield Problem(
+            location=place,
+            found=f"{recommender.combinations} combinations, each a load test of every job",
+            allowed=f"{MOST_TESTS} of one job",
+            advice="Name fewer variables or values.",
+        )
+
+
+def _check_archives_only(
+    endpoints: Sequence[EndpointSettings], *, network: NetworkSettings | None
+) -> Iterator[Problem]:
+    """What cannot be tested without an endpoint."""
+    place = ("load_test", "archives_only")
+    multi = [each.name for each in endpoints if each.multi_model]
+    if multi:
+        yield Problem(
+            location=place,
+            found=f"true, and {', '.join(multi)} multi-model",
+            allowed="single-model endpoints: Inference Recommender tests one archive",
+        )
+    variants = [each.name for each in endpoints if each.variants]
+    if variants:
+        yield Problem(
+            location=place, found=f"true, and variants of {', '.join(variants)}", allowed="endpoints without variants"
+        )
+    built = [each.name for each in endpoints if each.image_build is not None]
+    if built:
+        yield Problem(
+            location=place,
+            found=f"true, and {', '.join(built)} with an image that the endpoint's deployment builds",
+            allowed="an image in ECR, or none: AWS's",
+        )
+    if network is not None and network.joined is not None:
+        yield Problem(
+            location=place,
+            found="true in a network, whose subnets and security groups a test takes from the deployed model",
+            allowed="network: null",
         )
 
 

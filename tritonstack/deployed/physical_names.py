@@ -46,7 +46,7 @@ def physical_names(environment: Environment) -> Iterator[PhysicalName]:
     name = environment.environment
     observed = observed_parts(environment)
     parts = {each.name: number for number, endpoints in enumerate(observed, start=1) for each in endpoints}
-    for index, endpoint in enumerate(environment.endpoints):
+    for index, endpoint in enumerate(environment.hosted_endpoints):
         place, of = ("endpoints", index, "name"), f"endpoint {endpoint.name}"
         full = endpoint.sagemaker_name(name)
         stack = naming.stack_name(environment=name, part=naming.serving_part(endpoint.name))
@@ -195,7 +195,7 @@ def _load_test_names(environments: Sequence[tuple[Environment, Path]]) -> Iterat
         for environment, file in environments:
             if (environment.account, environment.region) != (tester.account, tester.region):
                 continue
-            for index, endpoint in enumerate(environment.endpoints):
+            for index, endpoint in enumerate(environment.hosted_endpoints):
                 full = endpoint.sagemaker_name(environment.environment)
                 if full.startswith(prefix):
                     yield (

@@ -152,7 +152,7 @@ def parts_of(settings: Environment) -> tuple[str, ...]:
     return (
         naming.ARTIFACTS,
         *([naming.NETWORK] if settings.network is not None else []),
-        *(naming.serving_part(endpoint.name) for endpoint in settings.endpoints),
+        *(naming.serving_part(endpoint.name) for endpoint in settings.hosted_endpoints),
         *([naming.LOAD_TEST] if settings.tested_endpoints else []),
         *(naming.observability_part(number) for number, _ in enumerate(observed_parts(settings), start=1)),
     )

@@ -60,7 +60,7 @@ def _missing(settings: Environment, *, known: set[str], stacks: Mapping[str, Any
             advice=f"cdk deploy '{name}/*' (tritonstack local deploy -e {name}), or check AWS_PROFILE, AWS_REGION",
         )
         return
-    expected = {"artifacts", *(serving_part(each.name) for each in settings.endpoints)}
+    expected = {"artifacts", *(serving_part(each.name) for each in settings.hosted_endpoints)}
     if settings.network is not None:
         expected.add("network")
     if settings.watched:

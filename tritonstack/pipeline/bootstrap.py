@@ -91,7 +91,7 @@ def environment_policy(environment: Environment, names: PipelineNames) -> Policy
         parts.append("builds")
     if environment.dashboard or environment.alarms is not None:
         parts.append("alarms_or_dashboard")
-    if any(each.scaling is not None for endpoint in environment.endpoints for each in endpoint.variant_settings):
+    if any(each.scaling is not None for endpoint in environment.hosted_endpoints for each in endpoint.variant_settings):
         parts.append("scaling")
         more.append(_scaling_role(role_arn(SCALING_ROLE, partition=names.partition, account=environment.account)))
     if environment.network is not None:

@@ -90,7 +90,7 @@ def verification(environment: str) -> tuple[str, ...]:
 
 def measurement(environment: str) -> tuple[str, ...]:
     """Run the environment's load test, and hold its gate."""
-    bench = f"{PYTHON} -m tritonstack capacity bench --cloud -e {environment}"
+    bench = f"{PYTHON} -m tritonstack capacity bench --cloud -e {environment} --yes"
     return (f"python3 {SETUP} main", PROFILE, bench)
 
 

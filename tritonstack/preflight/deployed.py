@@ -55,7 +55,7 @@ def _left(item: CheckedItem, subject: Subject) -> Iterator[PreflightResult]:
 def check_endpoint_name(subject: Subject) -> Iterator[PreflightResult]:
     """Endpoints called as the environment's are its own, by their tags; one that is not there yet is fine."""
     environment = subject.environment
-    for endpoint in environment.endpoints:
+    for endpoint in environment.hosted_endpoints:
         name = endpoint.sagemaker_name(environment.environment)
         item = CheckedItem(
             check="endpoint-name", subject=name, needed="no endpoint of that name, or this environment's own"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,14 +16,19 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack import naming
 from tritonstack.config import EndpointSettings, Environment, LoadTestSettings
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
+from tritonstack.served import Served
+from tritonstack_capacity.bench.cloud_configurations import archived_configurations, deployed_configuration
+from tritonstack_capacity.bench.cloud_cost import MostCost, most_cost
 from tritonstack_capacity.bench.cloud_settings import (
     TestObjects,
     bench_test_settings,
-    configuration_of,
     recommender_test_settings,
+    resumed_settings,
 )
+from tritonstack_capacity.bench.results_folder import JSON
 
-RUNNING = "running"
+FINAL = frozenset({"COMPLETED", "FAILED", "STOPPED", "DELETED"})
+"""The statuses that a job ends in (API reference: DescribeInferenceRecommendationsJob, ``Status``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +86,7 @@ class ExecutionRun:
     def __init__(self, stepfunctions: Any, sagemaker: Any, *, machine: str, settings: Mapping[str, Any]) -> None:
         """Start nothing yet."""
         self._client, self._sagemaker, self._machine, self._settings = stepfunctions, sagemaker, machine, settings
+        self._ended: dict[str, str] = {}  # job → the status that it ended in, which is not asked for again
         self.identity = ""
 
     def start(self) -> None:
@@ -93,13 +99,33 @@ class ExecutionRun:
             if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
                 raise
             # It has ended meanwhile, and the error has no ARN.
-            self.identity = f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{test}"
+            self.identity = self._arn
+
+    def find(self) -> bool:
+        """Find the execution of a test that was started earlier; whether it still runs."""
+        try:
+            found = self._client.describe_execution(executionArn=self._arn)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
+                raise
+            return False
+        self.identity = self._arn
+        return str(found["status"]) == "RUNNING"
+
+    @property
+    def _arn(self) -> str:
+        return f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{self._settings['id']}"
 
     def look(self) -> RunState:
         """Progress of the execution and of each of its jobs."""
         found = self._client.describe_execution(executionArn=self.identity)
         status = str(found["status"])
-        at = tuple(f"{job['request']['JobDescription']}: {self._job(job['name'])}" for job in self._settings["jobs"])
+        statuses = {job["name"]: self.status(job["name"]) for job in self._settings["jobs"]}
+        ended = sum(one in FINAL for one in statuses.values())
+        at = (
+            *(f"{job['request']['JobDescription']}: {statuses[job['name']]}" for job in self._settings["jobs"]),
+            f"{ended} of {len(statuses)} jobs have ended",
+        )
         if status == "RUNNING":
             return RunState(ended=False, failed="", at=at)
         why = f"the execution ended as {status}: {found.get('error', '')} {found.get('cause', '')}".rstrip(": ")
@@ -114,16 +140,26 @@ class ExecutionRun:
         """Whether the note of the clean-up is there."""
         return exists("cleaned.json")
 
-    def _job(self, name: str) -> str:
+    def status(self, name: str) -> str:
+        """Status of a job, in words where it has none."""
+        if name in self._ended:
+            return self._ended[name]
         try:
-            return str(self._sagemaker.describe_inference_recommendations_job(JobName=name)["Status"])
-        except ClientError:
-            return "not started"
+            status = str(self._sagemaker.describe_inference_recommendations_job(JobName=name)["Status"])
+        except ClientError as error:
+            if error.response["Error"]["Code"] == "ResourceNotFound":
+                return "not started"
+            return f"not known ({error.response['Error']['Code']})"
+        if status in FINAL:
+            self._ended[name] = status
+        return status
 
 
 RemoteRun = BuildRun | ExecutionRun
 """``identity``: the build's id, or the execution's ARN; "" until it is started."""
 Progress = Callable[[str], None]
+Ask = Callable[[MostCost], None]
+"""States what a test takes at most, and returns if it may start; else raises."""
 CLEAN_UP_SECONDS = 20 * 60.0
 """How long a stopped test's clean-up is waited for: a run of its function, and one more try."""
 
@@ -152,16 +188,25 @@ class CloudTests:
         local: bool,
         progress: Progress,
         wait: Callable[[float], None] = time.sleep,
+        ask: Ask = lambda _: None,
+        served: Served | None = None,
     ) -> None:
         """Make clients and read nothing yet.
 
-        ``environment`` must have ``load_test``; ``local``: it is the local AWS.
+        Args:
+            environment: it must have ``load_test``.
+            session: makes the AWS clients.
+            local: whether it is the local AWS.
+            progress: called with each line about the tests' progress.
+            wait: pauses between two looks.
+            ask: called before Inference Recommender's jobs, which cost, are started.
+            served: the environment matched with its model folders; needed with ``archives_only``.
 
         Raises:
             InputError: the environment has no load tests.
         """
         self._environment, self._session, self._local = environment, session, local
-        self._progress, self._wait = progress, wait
+        self._progress, self._wait, self._ask, self._served = progress, wait, ask, served
         self._settings = require_load_test(environment)
         self._poll_seconds = 1.0 if local else 15.0
 
@@ -177,28 +222,82 @@ class CloudTests:
         chosen = by_kind(chosen_endpoints(self._environment, names))
         return [self._one(kind, endpoints, folder / kind) for kind, endpoints in chosen.items()]
 
+    def resume(self, test: str, folder: Path) -> list[Fetched]:
+        """Go on with a test of Inference Recommender that was interrupted, or is followed no longer.
+
+        While its execution runs, it is followed again. Else another test is started, which keeps the jobs that were
+        completed, and runs the others, as the earlier test's settings have them.
+
+        Raises what :meth:`run` raises; InputError: there is no such test of this environment.
+        """
+        objects = self._objects(test)
+        settings = objects.read_settings()
+        if settings is None or settings["kind"] != "recommender":
+            raise InputError(
+                [
+                    Problem(
+                        field="--resume",
+                        found=f"{test}, and no settings of such a test with Inference Recommender in {objects.url}",
+                        allowed="the id of a load test, which the command printed when it started",
+                    )
+                ]
+            )
+        run = self._execution(settings)
+        if run.find():
+            return [self._followed("recommender", test, run, objects, folder / "recommender")]
+        kept = {job["name"] for job in settings["jobs"] if run.status(job["name"]) == "COMPLETED"}
+        if len(kept) == len(settings["jobs"]) and objects.exists(JSON):
+            self._progress(f"load test {test}: every job is completed")
+            objects.fetch(folder / "recommender", local=self._local)
+            return [Fetched(kind="recommender", folder=folder / "recommender", failed="")]
+        self._progress(f"load test {test}: {len(kept)} of {len(settings['jobs'])} jobs are completed, and kept")
+        again = _new_test()
+        written = resumed_settings(settings, test=again, kept=kept)
+        self._ask(self._most_cost(written, kept=kept))
+        objects = self._objects(again)
+        objects.put_settings(written)
+        return [self._followed("recommender", again, self._execution(written), objects, folder / "recommender")]
+
     def _one(self, kind: str, endpoints: list[EndpointSettings], folder: Path) -> Fetched:
-        test = f"{datetime.now(UTC):%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-        objects = TestObjects(self._session.client("s3"), bucket=self._value("bucket-name", artifacts=True), test=test)
+        test = _new_test()
+        objects = self._objects(test)
         start = self._bench_run if kind == "bench" else self._recommender_run
-        run = start(test, endpoints, objects)
+        return self._followed(kind, test, start(test, endpoints, objects), objects, folder)
+
+    def _objects(self, test: str) -> TestObjects:
+        return TestObjects(self._session.client("s3"), bucket=self._value("bucket-name", artifacts=True), test=test)
+
+    def _followed(self, kind: str, test: str, run: RemoteRun, objects: TestObjects, folder: Path) -> Fetched:
+        """Start the run unless it was, follow it to its end, and fetch the results."""
         try:
-            run.start()
+            if not run.identity:
+                run.start()
             self._progress(f"{kind}: load test {test}, {run.identity}")
             failed = self._follow(run)
         except KeyboardInterrupt:
             self._interrupted(test, run, objects)
             if objects.fetch(folder, local=self._local):
                 self._progress(f"what was measured so far: {folder}")
+            if kind == "recommender":
+                self._progress(f"go on with it: {self._again(test)}")
             raise
         except (BotoCoreError, ClientError) as error:
             if isinstance(error, ClientError) and not run.identity:
                 raise WorkFailedError(f"load test {test} cannot be started: {error}") from error
-            raise WorkFailedError(_goes_on(test, run, objects, what="is followed no longer", why=error)) from error
+            said = _goes_on(test, run, objects, what="is followed no longer", why=error)
+            again = f"\n  follow it again: {self._again(test)}" if kind == "recommender" else ""
+            raise WorkFailedError(said + again) from error
         if not objects.fetch(folder, local=self._local):
             raise WorkFailedError(f"load test {test} left no results: {failed or 'it ended well'}")
         self._progress(f"{kind}: results in {folder}")
+        if failed and kind == "recommender":
+            self._progress(f"run what failed once more: {self._again(test)}")
         return Fetched(kind=kind, folder=folder, failed=failed)
+
+    def _again(self, test: str) -> str:
+        local = " --local" if self._local else ""
+        name = self._environment.environment
+        return f"tritonstack capacity bench --cloud -e {name}{local} --resume {test}"
 
     def _bench_run(self, test: str, endpoints: list[EndpointSettings], objects: TestObjects) -> BuildRun:
         project = self._value("project-name")
@@ -210,29 +309,46 @@ class CloudTests:
         return BuildRun(self._session.client("codebuild"), project=project, bucket=objects.bucket, test=test)
 
     def _recommender_run(self, test: str, endpoints: list[EndpointSettings], objects: TestObjects) -> ExecutionRun:
-        machine = self._value("state-machine-arn")
-        settings = self._settings.recommender
-        configurations = [
-            configuration_of(
-                each,
-                environment=self._environment,
-                session=self._session,
-                bucket=objects.bucket,
-                test=test,
+        environment = self._environment
+        self._value("state-machine-arn")  # before anything else of it is read: whether the stack is deployed
+        if self._settings.archives_only:
+            if self._served is None:
+                raise ValueError("archives_only, and the environment is not matched with its model folders")
+            configurations = archived_configurations(
+                endpoints, served=self._served, session=self._session, bucket=objects.bucket, test=test
             )
-            for each in endpoints
-        ]
+        else:
+            configurations = [
+                deployed_configuration(
+                    each, environment=environment, session=self._session, bucket=objects.bucket, test=test
+                )
+                for each in endpoints
+            ]
         written = recommender_test_settings(
             test,
             configurations,
-            environment=self._environment.environment,
-            settings=settings,
+            environment=environment.environment,
+            settings=self._settings.recommender,
             started=datetime.now(UTC),
             local=self._local,
         )
+        self._ask(self._most_cost(written))
+        objects.put_payloads(configurations)
         objects.put_settings(written)
+        return self._execution(written)
+
+    def _execution(self, settings: Mapping[str, Any]) -> ExecutionRun:
+        machine = self._value("state-machine-arn")
         clients = self._session.client("stepfunctions"), self._session.client("sagemaker")
-        return ExecutionRun(*clients, machine=machine, settings=written)
+        return ExecutionRun(*clients, machine=machine, settings=settings)
+
+    def _most_cost(self, settings: Mapping[str, Any], *, kept: Collection[str] = ()) -> MostCost:
+        def usd_per_hour(instance_type: str) -> float | None:
+            price = self._environment.price(instance_type)
+            return None if price is None else price.usd_per_hour
+
+        at_once = self._settings.recommender.at_once
+        return most_cost(settings, kept=kept, at_once=at_once, usd_per_hour=usd_per_hour)
 
     def _follow(self, run: RemoteRun) -> str:
         """Wait for its end; returns why it failed, or "". Reports each change once."""
@@ -282,6 +398,10 @@ class CloudTests:
             stack = "artifacts" if artifacts else "load-test"
             advice = f"deploy {self._environment.environment}/{stack}"
             raise WorkFailedError(f"{name} cannot be read: {error}\n  do: {advice}") from error
+
+
+def _new_test() -> str:
+    return f"{datetime.now(UTC):%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def _goes_on(test: str, run: RemoteRun, objects: TestObjects, *, what: str, why: object) -> str:

@@ -1,58 +1,30 @@
-"""Settings of a load test in the cloud, its objects in the bucket, and deployed endpoints as its configurations."""
+"""Settings of a load test in the cloud, and its objects in the bucket."""
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
-import tarfile
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import VERSION
-from tritonstack.client.model_client import ModelClient
-from tritonstack.config import EndpointSettings, Environment
+from tritonstack.catalogue import load_catalogue
 from tritonstack.config.load_test import BenchBuildSettings, RecommenderSettings
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import load_test_job_prefix, load_test_prefix
 from tritonstack.paths import write_text
-from tritonstack_capacity.bench.document import (
-    BenchDocument,
-    ResultPart,
-    is_recommended,
-    measurements_csv,
-    result_part,
-)
+from tritonstack_capacity.bench.cloud_configurations import GENERATOR, Configuration
+from tritonstack_capacity.bench.document import BenchDocument, is_recommended, measurements_csv
 from tritonstack_capacity.bench.page import results_page
 from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, read_results
-from tritonstack_capacity.bench.subject import Subject, describe_endpoint, find_target, payload_of
-from tritonstack_capacity.csv_file import THIS_MACHINE
+from tritonstack_capacity.csv_file import CONSTRUCTED_MARK, THIS_MACHINE
 
-GENERATOR = "SageMaker Inference Recommender"
 JSON_TYPES = ["application/json"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Configuration:
-    """A single-model endpoint's model as it is deployed, and the request to it."""
-
-    result: ResultPart  # of the document, without figures: what stays where a job finds nothing
-    # of the deployed model, as SageMaker describes it
-    container: dict[str, Any]
-    vpc: dict[str, list[str]] | None
-    # where its sample request lies, packed, and of what type that is
-    payload_url: str
-    content_type: str
-
-    @property
-    def name(self) -> str:
-        """Name in tables."""
-        return self.result.configuration
+MOST_AT_ONCE = 5
+"""Load tests of one job at the same time, each on an endpoint of its own: ours."""
 
 
 def recommender_test_settings(
@@ -64,18 +36,55 @@ def recommender_test_settings(
     started: datetime,
     local: bool,
 ) -> dict[str, Any]:
-    """The settings of a test with Inference Recommender."""
+    """The settings of a test with Inference Recommender: default jobs first, which the load tests after them follow."""
     prefix = load_test_job_prefix(environment)
-    jobs = [each for one in configurations for each in _jobs(one, settings)]
+    jobs = [_default(one) for one in configurations] if settings.job in ("default", "both") else []
+    if settings.job in ("advanced", "both"):
+        jobs += [each for one in configurations for each in _load_tests(one, settings)]
+    named = [{"name": f"{prefix}{test}-{number}", **job} for number, job in enumerate(jobs, start=1)]
+    if settings.job == "both":
+        first = {job["configuration"]: job["name"] for job in named if job["job_type"] == "Default"}
+        for job in named:
+            if job["job_type"] == "Advanced":
+                job["after"] = first[job["configuration"]]
     return {
         "id": test,
         "kind": "recommender",
         "poll_seconds": settings.poll_seconds,
-        "group": f"{prefix}{test}",
+        "group": settings.model_package_group or f"{prefix}{test}",
+        "keep_packages": settings.model_package_group is not None,
+        # SageMaker's clock may be behind this machine's.
+        "registered_after": (started - timedelta(minutes=15)).isoformat(timespec="seconds"),
         "packages": {one.name: package_request(one, settings) for one in configurations},
-        "jobs": [{"name": f"{prefix}{test}-{number}", **job} for number, job in enumerate(jobs, start=1)],
+        "jobs": named,
         "document": _document(environment, settings, started=started, local=local),
         "results": {one.name: one.result.model_dump(mode="json") for one in configurations},
+    }
+
+
+def resumed_settings(earlier: Mapping[str, Any], *, test: str, kept: Collection[str]) -> dict[str, Any]:
+    """The settings of a test that goes on with an earlier one: the jobs in ``kept`` stay, the others get new names.
+
+    The function of the steps starts no job that exists already, and gathers the results of all. Only configurations
+    with a job to come are registered again.
+    """
+    prefix = str(earlier["document"]["environment"])
+    start = f"{load_test_job_prefix(prefix)}{test}"
+    names = {
+        job["name"]: job["name"] if job["name"] in kept else f"{start}-{number}"
+        for number, job in enumerate(earlier["jobs"], start=1)
+    }
+    jobs = [
+        {**job, "name": names[job["name"]], **({"after": names[job["after"]]} if "after" in job else {})}
+        for job in earlier["jobs"]
+    ]
+    left = {job["configuration"] for job in earlier["jobs"] if job["name"] not in kept}
+    return {
+        **earlier,
+        "id": test,
+        "group": earlier["group"] if earlier["keep_packages"] else start,
+        "packages": {name: one for name, one in earlier["packages"].items() if name in left},
+        "jobs": jobs,
     }
 
 
@@ -93,14 +102,19 @@ def bench_test_settings(
 def package_request(one: Configuration, settings: RecommenderSettings) -> dict[str, Any]:
     """CreateModelPackage's request, less its group."""
     container = {name: one.container.get(name) for name in ("Image", "ModelDataUrl", "Environment")}
-    container |= {"Framework": "PYTORCH", "NearestModelName": settings.nearest_model}
+    container |= {
+        "Framework": settings.framework,
+        "FrameworkVersion": settings.framework_version,
+        "NearestModelName": settings.nearest_model,
+    }
+    what = f"{one.name} of {one.result.endpoint}"
     return {
-        "ModelPackageDescription": f"{one.name} of {one.result.endpoint}, for one load test",
+        "ModelPackageDescription": what if settings.model_package_group else f"{what}, for one load test",
         "InferenceSpecification": {
             "Containers": [{name: value for name, value in container.items() if value is not None}],
             "SupportedContentTypes": [one.content_type],
             "SupportedResponseMIMETypes": JSON_TYPES,
-            "SupportedRealtimeInferenceInstanceTypes": list(_instance_types(one, settings)),
+            "SupportedRealtimeInferenceInstanceTypes": list(_supported_types(one, settings)),
         },
         "Domain": settings.domain,
         "Task": settings.task,
@@ -108,23 +122,33 @@ def package_request(one: Configuration, settings: RecommenderSettings) -> dict[s
     }
 
 
-def _jobs(one: Configuration, settings: RecommenderSettings) -> list[dict[str, Any]]:
-    """One job for each instance type; a default job chooses types itself, so there is one of it."""
-    jobs = []
-    if settings.job in ("default", "both"):
-        jobs.append(_job(one, "Default", None, load="as Inference Recommender chooses", request={"InputConfig": {}}))
-    if settings.job in ("advanced", "both"):
-        load = ", then ".join(
-            f"{phase.initial_users}+{phase.users_per_minute}:{phase.seconds}" for phase in settings.phases
-        )
-        for instance_type in _instance_types(one, settings):
-            request = _advanced(instance_type, settings)
-            jobs.append(_job(one, "Advanced", instance_type, load=load, request=request))
-    return jobs
+def _supported_types(one: Configuration, settings: RecommenderSettings) -> tuple[str, ...]:
+    """The types that a default job may choose among: all with the GPU that the archive is built for."""
+    if settings.instance_types or settings.job == "advanced":
+        return _instance_types(one, settings)
+    own = load_catalogue().instance(one.result.instance_type)
+    others = () if own is None else tuple(each.name for each in load_catalogue().instances_with(own.gpu))
+    return tuple(dict.fromkeys((one.result.instance_type, *others)))
 
 
 def _instance_types(one: Configuration, settings: RecommenderSettings) -> tuple[str, ...]:
     return settings.instance_types or (one.result.instance_type,)
+
+
+def _default(one: Configuration) -> dict[str, Any]:
+    return _job(one, "Default", None, load="as Inference Recommender chooses", request={"InputConfig": {}})
+
+
+def _load_tests(one: Configuration, settings: RecommenderSettings) -> list[dict[str, Any]]:
+    """A job for each instance type; one for all recommended types where a default job recommends them."""
+    load = ", then ".join(
+        f"{phase.initial_users}+{phase.users_per_minute}:{phase.seconds}" for phase in settings.phases
+    )
+    recommended = settings.job == "both" and not settings.instance_types
+    return [
+        _job(one, "Advanced", None if recommended else each, load=load, request=_advanced(each, settings))
+        for each in _instance_types(one, settings)
+    ]
 
 
 def _job(
@@ -132,7 +156,8 @@ def _job(
 ) -> dict[str, Any]:
     if one.vpc is not None:
         request["InputConfig"]["VpcConfig"] = one.vpc
-    request |= {"JobType": kind, "JobDescription": f"{one.name} on {instance_type or 'any type'}"[:128]}
+    any_type = "any type" if kind == "Default" else "the recommended types"
+    request |= {"JobType": kind, "JobDescription": f"{one.name} on {instance_type or any_type}"[:128]}
     return {
         "configuration": one.name,
         "instance_type": instance_type,
@@ -147,6 +172,9 @@ def _advanced(instance_type: str, settings: RecommenderSettings) -> dict[str, An
     names = ("InitialNumberOfUsers", "SpawnRate", "DurationInSeconds")
     phases = [(phase.initial_users, phase.users_per_minute, phase.seconds) for phase in settings.phases]
     threshold = {"Percentile": settings.latency.percentile, "ValueInMilliseconds": settings.latency.milliseconds}
+    ranges = [{"Name": name, "Value": list(values)} for name, values in settings.environment_parameters.items()]
+    varied = {"EnvironmentParameterRanges": {"CategoricalParameterRanges": ranges}} if ranges else {}
+    tests = settings.combinations
     return {
         "InputConfig": {
             "JobDurationInSeconds": settings.duration_seconds,
@@ -154,8 +182,8 @@ def _advanced(instance_type: str, settings: RecommenderSettings) -> dict[str, An
                 "TrafficType": "PHASES",
                 "Phases": [dict(zip(names, phase, strict=True)) for phase in phases],
             },
-            "ResourceLimit": {"MaxNumberOfTests": 1, "MaxParallelOfTests": 1},
-            "EndpointConfigurations": [{"InstanceType": instance_type}],
+            "ResourceLimit": {"MaxNumberOfTests": tests, "MaxParallelOfTests": min(tests, MOST_AT_ONCE)},
+            "EndpointConfigurations": [{"InstanceType": instance_type, **varied}],
         },
         "StoppingConditions": {
             "MaxInvocations": settings.max_invocations,
@@ -185,61 +213,6 @@ def _document(environment: str, settings: RecommenderSettings, *, started: datet
     }
 
 
-REQUEST = "request"
-"""The one file of a payload's archive."""
-
-
-def configuration_of(
-    endpoint: EndpointSettings, *, environment: Environment, session: Any, bucket: str, test: str
-) -> Configuration:
-    """The endpoint's model as it is deployed; its sample request is put into the bucket.
-
-    Raises ReleaseLookupError: it is not deployed; InputError: its sample cannot be read, or cannot be written in
-    JSON.
-    """
-    client = ModelClient(environment=environment.environment, session=session)
-    name = f"{endpoint.name}/{endpoint.models[0]}"
-    target = find_target(client, session, name=name)
-    _, _, model = describe_endpoint(session.client("sagemaker"), target.call.endpoint_name)
-    container = model["PrimaryContainer"]
-    payload = payload_of(client, name, files=(), outputs=())
-    body = payload.body("json")  # no documentation states that Inference Recommender takes the binary form
-    key = f"{load_test_prefix(test=test)}payloads/{endpoint.models[0]}.tar.gz"
-    session.client("s3").put_object(Bucket=bucket, Key=key, Body=packed(body.content))
-    subject = Subject(
-        configuration=endpoint.models[0],
-        target=target,
-        payload=payload,
-        payload_format="json",
-        manifest=client.manifest(name),
-    )
-    tested = {
-        "variant": None,
-        "instance_type": endpoint.instance_type,
-        "instance_count": 1,
-        "image": container["Image"],
-        "generator": GENERATOR,
-        "ended_by": "it was never started",
-    }
-    return Configuration(
-        result=result_part(subject, body, local=False, container=False).model_copy(update=tested),
-        container=container,
-        vpc=model.get("VpcConfig"),
-        payload_url=f"s3://{bucket}/{key}",
-        content_type=body.content_type,
-    )
-
-
-def packed(content: bytes) -> bytes:
-    """A request as Inference Recommender takes samples: a ``.tar.gz`` of files; the same bytes for the same request."""
-    entry = tarfile.TarInfo(REQUEST)
-    entry.size = len(content)
-    raw = io.BytesIO()
-    with tarfile.open(fileobj=raw, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        archive.addfile(entry, io.BytesIO(content))
-    return gzip.compress(raw.getvalue(), mtime=0)
-
-
 GONE = frozenset({"404", "NoSuchKey"})
 
 
@@ -264,6 +237,17 @@ class TestObjects:
         self._s3.put_object(
             Bucket=self.bucket, Key=f"{self._prefix}settings.json", Body=body, ContentType="application/json"
         )
+
+    def read_settings(self) -> dict[str, Any] | None:
+        """The settings, or None where there is no such test."""
+        content = self._read("settings.json")
+        return None if content is None else json.loads(content)
+
+    def put_payloads(self, configurations: Sequence[Configuration]) -> None:
+        """Write the packed sample requests."""
+        for one in configurations:
+            bucket, _, key = one.payload_url.removeprefix("s3://").partition("/")
+            self._s3.put_object(Bucket=bucket, Key=key, Body=one.payload)
 
     def exists(self, name: str) -> bool:
         """Whether the test has such an object."""
@@ -322,7 +306,7 @@ def _mark_local(folder: Path, document: BenchDocument) -> BenchDocument:
     if recommended:
         # Names of configurations come first: no fleet is sized by such a row unawares.
         head, *rows = (folder / CSV).read_text().splitlines()
-        table = "\n".join([head, *(row.replace(",", " (constructed),", 1) for row in rows), ""])
+        table = "\n".join([head, *(row.replace(",", f"{CONSTRUCTED_MARK},", 1) for row in rows), ""])
     else:
         table = measurements_csv(document)
     write_text(folder / CSV, table)

@@ -55,6 +55,9 @@ class ResultPart(DocumentPart):
     instance_type: str = Field(description=f"{THIS_MACHINE} for a local endpoint, whatever type it was deployed with.")
     instance_count: int
     image: str | None
+    container_parameters: dict[str, str] = Field(
+        {}, description="Environment variables that Inference Recommender set in the container, beside the model's own."
+    )
     server_version: str | None = Field(None, description="Of Triton; null where it is in the cloud.")
     way: Literal["endpoint", "container"]
     generator: str

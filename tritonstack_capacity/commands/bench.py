@@ -142,7 +142,10 @@ _AS_THEY_ARE += ["max_calls", "max_seconds", "most_under_way"]
 
 
 _OTHERS = {
-    "cloud": ({"names", "environment", "local", "folder", "as_json"}, "the environment's load_test says what is done"),
+    "cloud": (
+        {"names", "environment", "local", "folder", "as_json", "yes", "resume"},
+        "the environment's load_test says what is done",
+    ),
     "gate": ({"names", "as_json"}, "nothing is measured"),
 }
 """Modes: the other options that they allow, and why no more."""
@@ -292,6 +295,12 @@ PER_CENT = Number(min=0, max=100, min_open=True, max_open=True)
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the results.  [default: .local/bench/…]",
 )
+@click.option("--yes", is_flag=True, help="With --cloud: start without the question what Inference Recommender costs.")
+@click.option(
+    "--resume",
+    metavar="TEST",
+    help="With --cloud: go on with this test of Inference Recommender, and keep the jobs that it completed.",
+)
 @json_option()
 @click.pass_context
 def command(context: click.Context, /, *, names: Sequence[str], cloud: bool, gate: bool, **options: Any) -> int:
@@ -305,8 +314,17 @@ def command(context: click.Context, /, *, names: Sequence[str], cloud: bool, gat
     if ignored and (gate or cloud):
         raise InputError(ignored)
     folder, as_json = options.pop("folder"), options.pop("as_json")
+    yes, resume = options.pop("yes"), options.pop("resume")
     if cloud:
-        return run_cloud(options["environment"], names, local=options["local"], folder=folder, as_json=as_json)
+        return run_cloud(
+            options["environment"],
+            names,
+            local=options["local"],
+            folder=folder,
+            as_json=as_json,
+            yes=yes,
+            resume=resume,
+        )
     if gate:
         if not names:
             raise click.UsageError("--gate: name the results, files or folders")
@@ -339,6 +357,14 @@ def _ignored(context: click.Context) -> list[Problem]:
     if context.params["generator"] == "perf-analyzer":
         beside = f"{given['generator']} perf-analyzer"
         found += problem([name for name in given if name in _OF_CLIENT], beside, "perf_analyzer has no option for it")
+    found += [
+        Problem(field=given[name], found="without --cloud", allowed="with it")
+        for name in ("yes", "resume")
+        if name in given and "cloud" not in given
+    ]
+    if "resume" in given and "names" in given:
+        allowed = "without: the test has its configurations"
+        found.append(Problem(field="NAME", found=f"with {given['resume']}", allowed=allowed))
     if "arrivals" in given and "rate" not in given:
         found.append(Problem(field=given["arrivals"], found="without --rate", allowed="with it"))
     return found

@@ -15,42 +15,71 @@ from typing import TYPE_CHECKING
 import click
 
 from tritonstack.catalogue.prices import HostingPrice
-from tritonstack.cli.conventions import echo, print_json
+from tritonstack.cli.conventions import confirm, echo, print_json
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem, collecting, refuse
-from tritonstack.paths import LocalPaths, environment_file
+from tritonstack.paths import LocalPaths, environment_file, project_folder
 from tritonstack_capacity.bench.cloud_gate import hold, passes
 from tritonstack_capacity.bench.results_folder import JSON, make_folder, read_results, results_file
 from tritonstack_capacity.commands.bench_view import show
 
 if TYPE_CHECKING:
     from tritonstack.config import Environment, GateSettings
+    from tritonstack_capacity.bench.cloud_cost import MostCost
     from tritonstack_capacity.bench.document import BenchDocument
 
 
-def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder: Path | None, as_json: bool) -> int:
-    """Run load tests on endpoints of ``environment``, print results; 1 where some are missing, or the gate fails."""
+def run_cloud(
+    environment: str,
+    endpoints: Sequence[str],
+    *,
+    local: bool,
+    folder: Path | None,
+    as_json: bool,
+    yes: bool = False,
+    resume: str | None = None,
+) -> int:
+    """Run load tests on endpoints of ``environment``, print results; 1 where some are missing, or the gate fails.
+
+    ``yes``: without the question whether what it costs at most may be spent. ``resume``: the id of a test that was
+    interrupted, which this one goes on with.
+    """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - a gate needs no AWS
 
     from tritonstack.cli.session import require_account, session_of  # noqa: PLC0415
     from tritonstack.errors import WorkFailedError  # noqa: PLC0415
     from tritonstack.local_aws import is_local  # noqa: PLC0415
+    from tritonstack.served import served_by  # noqa: PLC0415
     from tritonstack_capacity.bench.cloud import CloudTests, by_kind, chosen_endpoints, require_load_test  # noqa: PLC0415
 
-    settings = load_environment(environment_file(environment))
+    file = environment_file(environment)
+    settings = load_environment(file)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     target = folder or LocalPaths.from_environment().root / "bench" / f"{environment}-cloud-{stamp}"
     # Problems of files are reported before AWS is called, not at the end of a test of hours.
-    require_load_test(settings)
+    load_test = require_load_test(settings)
     for kind in by_kind(chosen_endpoints(settings, endpoints)):
         make_folder(target / kind)
+    served = served_by(settings, project_folder() / "model_repos", file=file) if load_test.archives_only else None
     session = session_of(settings, local=local)
     require_account(session, settings)
     say = partial(click.echo, err=True)
-    tests = CloudTests(settings, session=session, local=is_local(session.client("s3")), progress=say)
+    at_home = is_local(session.client("s3"))
+
+    def ask(cost: MostCost) -> None:
+        for sentence in cost.sentences:
+            say(sentence)
+        if at_home:
+            say("the local AWS makes no instance: nothing is billed")
+            return
+        command = ["tritonstack capacity bench --cloud", f"-e {environment}", *endpoints]
+        command += [f"--resume {resume}"] if resume else []
+        confirm("Start it?", yes=yes, command=" ".join([*command, "--yes"]))
+
+    tests = CloudTests(settings, session=session, local=at_home, progress=say, ask=ask, served=served)
     try:
         with terminated_as_interrupted():
-            fetched = tests.run(endpoints, target)
+            fetched = tests.run(endpoints, target) if resume is None else tests.resume(resume, target)
     except (BotoCoreError, ClientError) as error:
         raise WorkFailedError(f"the load test failed: {error}") from error
     documents = [read_results(each.folder / JSON) for each in fetched]

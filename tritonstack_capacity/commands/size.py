@@ -17,7 +17,7 @@ from tritonstack.errors import InputError, Problem, TritonstackError, refuse
 from tritonstack.paths import environment_file, project_folder
 from tritonstack_capacity import LimitMissedError
 from tritonstack_capacity.commands.size_view import Proposal, proposal_document, proposal_view, size_document, size_view
-from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, read_daily_curve
+from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, read_daily_curve, rows_beside
 from tritonstack_capacity.sizing.environment_diff import environment_diff
 from tritonstack_capacity.sizing.measurements import ABOVE_ZERO, is_above_zero, number_of, prices, read_measurements
 from tritonstack_capacity.sizing.scaling_advice import (
@@ -63,6 +63,11 @@ Read = TypeVar("Read")
     help="Print the scaling as a diff of this environment file, whose region and prices count. The diff goes to the "
     "standard output, the rest to the standard error: `… --diff FILE | git apply`.",
 )
+@click.option(
+    "--beside",
+    type=click.Path(path_type=Path),
+    help="Other measurements, as the published ones: shown next to the rows for the same configuration and type.",
+)
 @click.option("--endpoint", help="With --diff: the endpoint. [default: the one on the recommended instance type]")
 @json_option()
 def command(
@@ -74,6 +79,7 @@ def command(
     daily_curve: Path | None,
     environment: str | None,
     file: Path | None,
+    beside: Path | None,
     endpoint: str | None,
     as_json: bool,
 ) -> None:
@@ -97,6 +103,7 @@ def command(
     factor = None if safety_factor is None else read(lambda: _parsed_factor(safety_factor))
     curve = None if daily_curve is None else read(lambda: read_daily_curve(daily_curve))
     measured = read(lambda: read_measurements(measurements))
+    others = None if beside is None else read(lambda: read_measurements(beside))
     chosen = read(lambda: _environment(environment, file))
     if problems or demand is None or measured is None:
         raise InputError(problems)
@@ -125,13 +132,13 @@ def command(
             advice = change.advice
         except (InputError, LimitMissedError) as error:
             refusal = error
+    next_to = None if others is None else rows_beside(table, capacity_table(others, demand=demand, price_of=price_of))
     if as_json:
-        document = size_document(table, advice=advice, region=region)
         edit = None if proposal is None else proposal_document(proposal, table=table)
-        print_json({**document, "edit": edit})
+        print_json({**size_document(table, advice=advice, region=region, beside=next_to), "edit": edit})
     else:
         console = result_console(stderr=file is not None)
-        console.print(size_view(table, advice=advice if proposal is None else None))
+        console.print(size_view(table, advice=None if proposal else advice, beside=next_to, of=beside))
         if proposal is not None:
             console.print(proposal_view(proposal, table=table))
             click.echo(proposal.diff, nl=False)

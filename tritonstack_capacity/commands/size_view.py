@@ -13,20 +13,31 @@ from rich.table import Table
 
 from tritonstack_capacity.commands import text_table
 from tritonstack_capacity.csv_file import THIS_MACHINE
-from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable, Cases, sensitivity
+from tritonstack_capacity.sizing.capacity import Beside, CapacityRow, CapacityTable, Cases, sensitivity
 from tritonstack_capacity.sizing.measurements import plain
 from tritonstack_capacity.sizing.scaling_advice import ScalingAdvice, ScalingChange, SettingChange
 
 
-def size_document(table: CapacityTable, *, advice: ScalingAdvice | None, region: str) -> dict[str, Any]:
-    """The document: numbers as JSON numbers, money in USD; unknown prices are null, and listed in ``unpriced``."""
+def size_document(
+    table: CapacityTable, *, advice: ScalingAdvice | None, region: str, beside: Beside | None = None
+) -> dict[str, Any]:
+    """The document: numbers as JSON numbers, money in USD; unknown prices are null, and listed in ``unpriced``.
+
+    ``beside``: rows of another table, which are then in the document, too.
+    """
     chosen, at_load, cases = table.recommended, table.cheapest_at_load, sensitivity(table)
     return {
         "schema": 1,
         "region": region,
         "invocations_per_minute": _number(table.demand.invocations_per_minute),
         "latency_limit_ms": _number(table.demand.latency_ms),
-        "rows": [_row(row, usd_per_day=(table.usd_per_day or {}).get(row)) for row in table.rows],
+        "rows": [
+            {
+                **_row(row, usd_per_day=(table.usd_per_day or {}).get(row)),
+                **({} if beside is None else {"beside": _row_or_null(beside.get(row))}),
+            }
+            for row in table.rows
+        ],
         "recommended": None if chosen is None else _named(chosen),
         "recommended_by": "load" if table.usd_per_day is None else "day",
         "cheapest_at_load": None if at_load is None else _named(at_load),
@@ -42,6 +53,10 @@ def size_document(table: CapacityTable, *, advice: ScalingAdvice | None, region:
 
 def _named(row: CapacityRow) -> dict[str, str]:
     return {"configuration": row.measurement.configuration, "instance_type": row.measurement.instance_type}
+
+
+def _row_or_null(row: CapacityRow | None) -> dict[str, Any] | None:
+    return None if row is None else _row(row, usd_per_day=None)
 
 
 def _row(row: CapacityRow, *, usd_per_day: Decimal | None) -> dict[str, Any]:
@@ -99,9 +114,16 @@ UNKNOWN = "unknown"
 CENT = Decimal("0.01")
 
 
-def size_view(table: CapacityTable, *, advice: ScalingAdvice | None) -> RenderableType:
-    """The table, the recommendation in a sentence, its scaling, and how far it holds."""
+def size_view(
+    table: CapacityTable, *, advice: ScalingAdvice | None, beside: Beside | None = None, of: Path | None = None
+) -> RenderableType:
+    """The table, the recommendation in a sentence, its scaling, and how far it holds.
+
+    ``beside``: rows of another table, shown next to the rows for the same configuration and type; ``of``: its file.
+    """
     parts: list[RenderableType] = [_capacity(table), *_sentences(table), *_unpriced(table), *_of_this_machine(table)]
+    if beside is not None and of is not None:
+        parts += ["", _comparison(table, beside, of=of.name)]
     if advice is not None:
         parts += ["", *_scaling(advice)]
     if any(row.price is not None for row in table.rows):  # without a price nothing is the cheapest, whatever the load
@@ -118,6 +140,28 @@ def _capacity(table: CapacityTable) -> Table:
     for shown, row in zip(view.rows, table.rows, strict=True):
         shown.style = None if row.meets_latency else "dim"
     return view
+
+
+def _comparison(table: CapacityTable, beside: Beside, *, of: str) -> RenderableType:
+    """Rate, latency, instances and cost of each row, and after a stroke those of the other table."""
+    limit = plain(table.demand.latency_ms)
+    columns = ("configuration", "instance type", "invocations/min each", "latency ms", "instances", "USD/h")
+    rows = []
+    for row in table.rows:
+        both = [row, *([beside[row]] if row in beside else [])]
+        cells = [
+            " | ".join(cell(each) for each in both)
+            for cell in (
+                lambda each: plain(each.measurement.invocations_per_minute),
+                lambda each: plain(each.measurement.latency_ms),
+                lambda each: str(each.instances),
+                lambda each: _money(each.cost_per_hour),
+                lambda each: "yes" if each.meets_latency else "no",
+            )
+        ]
+        rows.append((row.measurement.configuration, row.measurement.instance_type, *cells))
+    title = f"measured | {of}" if beside else f"{of} has none of these configurations and instance types"
+    return text_table((*columns, f"within {limit} ms"), rows, title=title, left=(0, 1))
 
 
 def _cells(row: CapacityRow, table: CapacityTable) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, refuse
-from tritonstack_capacity.csv_file import csv_problem, reading
+from tritonstack_capacity.csv_file import CONSTRUCTED_MARK, csv_problem, reading
 from tritonstack_capacity.sizing.measurements import (
     ABOVE_ZERO,
     InstancePrice,
@@ -170,6 +170,25 @@ def capacity_row(measurement: Measurement, *, demand: Demand, price: InstancePri
         meets_latency=measurement.latency_ms <= demand.latency_ms,
         load=demand.invocations_per_minute,
     )
+
+
+Beside = Mapping[CapacityRow, CapacityRow]
+"""Row → the row of another table for the same configuration and instance type; rows without one are not in it."""
+
+
+def rows_beside(table: CapacityTable, other: CapacityTable) -> Beside:
+    """Each row with the other table's row for it.
+
+    Names agree where they have the same parts in any order (the published table has ``pt-ig-db``, its text
+    ``pt-db-ig``), and without what marks a row of the local AWS.
+    """
+    theirs = {_place(row.measurement): row for row in other.rows}
+    return {row: theirs[place] for row in table.rows if (place := _place(row.measurement)) in theirs}
+
+
+def _place(measurement: Measurement) -> tuple[frozenset[str], str]:
+    name = measurement.configuration.removesuffix(CONSTRUCTED_MARK)
+    return frozenset(name.split("-")), measurement.instance_type
 
 
 def instances_for(load: Decimal, *, rate: Decimal) -> int:

@@ -321,8 +321,9 @@ def deploy(
     last, stacks = f"{name}/serving-*", f"{name}/serving-*: {what}"
     if settings.watched:  # its dependencies come with it: what serves, in one run of the CDK
         last, stacks = f"{name}/observability", f"{name}/serving-*, {name}/observability: {what}, what watches them"
-    with steps.step(f"deploy {stacks} (cdk deploy)") as step:
-        following(deployment, step).deploy(last, concurrency=concurrency)
+    if settings.hosted_endpoints:
+        with steps.step(f"deploy {stacks} (cdk deploy)") as step:
+            following(deployment, step).deploy(last, concurrency=concurrency)
     if settings.tested_endpoints:
         with steps.step(f"deploy {name}/load-test: what load tests run on (cdk deploy)") as step:
             following(deployment, step).deploy(f"{name}/load-test")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 import urllib.parse
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from tritonstack import aws_names
+from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import metrics
@@ -80,6 +84,11 @@ class ModelPackages:
         if "ModelPackageGroupName" not in request:
             sentence = "The local AWS keeps versioned packages alone: ModelPackageGroupName is missing."
             raise RefusedError("ValidationException", sentence, source="tritonstack_local.emulator.recommender")
+        wrong = [name for name, allowed in VALUES.items() if name in request and request[name] not in allowed]
+        if wrong:
+            allowed = " | ".join(VALUES[wrong[0]])
+            sentence = f"{wrong[0]} {request[wrong[0]]} is not supported by Inference Recommender: {allowed}"
+            raise refused(sentence, "CreateModelPackage")
         with self._state.changed:
             group = self._groups.get(request["ModelPackageGroupName"])
             group.last += 1
@@ -104,10 +113,13 @@ class ModelPackages:
             self._packages.remove(self.find(request["ModelPackageName"]).name)
 
     def list_model_packages(self, request: Request) -> dict[str, Any]:
-        """ListModelPackages of a group: newest first, in one page."""
+        """ListModelPackages of a group, or those made after a time: newest first, in one page."""
+        after = request.get("CreationTimeAfter")
+        least = 0.0 if after is None else float(after)
         with self._state.changed:
             found = self._of(self._groups.get(request["ModelPackageGroupName"]))
-        return {"ModelPackageSummaryList": [_summary(package) for package in reversed(found)]}
+        young = [_summary(package) for package in reversed(found) if package.created >= least]
+        return {"ModelPackageSummaryList": young}
 
     def find(self, arn: str) -> Record:
         """The package with this ARN; raises ``RefusedError`` where there is none."""
@@ -136,6 +148,21 @@ def _kept(request: Request, *names: str) -> dict[str, Any]:
     return {name: request[name] for name in names if name in request}
 
 
+VALUES = {
+    "Domain": ("COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING"),
+    "Task": (
+        "IMAGE_CLASSIFICATION",
+        "OBJECT_DETECTION",
+        "TEXT_GENERATION",
+        "IMAGE_SEGMENTATION",
+        "FILL_MASK",
+        "CLASSIFICATION",
+        "REGRESSION",
+        "OTHER",
+    ),
+}
+"""What Inference Recommender supports (API reference: CreateModelPackage, RecommendationJobContainerConfig). The local
+AWS refuses others when the package is registered; when the service does is UNVERIFIED."""
 JOB = RecordKind(noun="Job", label="inference recommendations job", arn_part="inference-recommendations-job")
 DEFAULT_SECONDS = 45 * 60.0
 """Of a default job ("within 45 minutes", developer guide: "Amazon SageMaker Inference Recommender")."""
@@ -143,6 +170,56 @@ CONSTRUCTED = "constructed-by-the-local-aws"
 """How the id of every recommendation begins: no endpoint was made and nothing was measured."""
 LATENCY_MS, INVOCATIONS = 100, 600  # of one user, in a minute
 LONGEST_PREFIX = 40
+OWN_TYPES = ["ml.g4dn.xlarge", "ml.g5.xlarge"]
+"""Of a default job whose package supports no type by name."""
+MOST_RECOMMENDED = 5
+"""Instance types of a default job (developer guide, "Recommendation jobs": "the top five instance types")."""
+RECOMMENDED_PARAMETER = "OMP_NUM_THREADS"
+"""The container parameter that a default job recommends here: the type's CPUs. Constructed, as the figures are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadTest:
+    """One benchmark of a job: an instance type, with one value of each container parameter."""
+
+    instance_type: str
+    parameters: tuple[tuple[str, str], ...]
+
+    @property
+    def model_configuration(self) -> dict[str, Any]:
+        """``ModelConfiguration`` of its recommendation."""
+        found = [{"Key": name, "ValueType": "string", "Value": value} for name, value in self.parameters]
+        return {"EnvironmentParameters": found} if found else {}
+
+
+def load_tests_of(request: Request, package: Record) -> list[LoadTest]:
+    """The benchmarks of a job: of a default one its package's types, of an advanced one all combinations it names.
+
+    At most ``MaxNumberOfTests`` (API reference: RecommendationJobResourceLimit).
+    """
+    given = request["InputConfig"]
+    if request.get("JobType") == "Default":
+        supported = package.request.get("InferenceSpecification", {})
+        types = supported.get("SupportedRealtimeInferenceInstanceTypes") or OWN_TYPES
+        found = [
+            LoadTest(instance_type=each, parameters=((RECOMMENDED_PARAMETER, str(_cpus(each))),))
+            for each in types[:MOST_RECOMMENDED]
+        ]
+    else:
+        found = [each for one in given.get("EndpointConfigurations", []) for each in _combinations(one)]
+    return found[: given.get("ResourceLimit", {}).get("MaxNumberOfTests", len(found))]
+
+
+def _combinations(configuration: dict[str, Any]) -> Iterator[LoadTest]:
+    ranges = configuration.get("EnvironmentParameterRanges", {}).get("CategoricalParameterRanges", [])
+    named = [[(each["Name"], value) for value in each["Value"]] for each in ranges]
+    for combination in itertools.product(*named):
+        yield LoadTest(instance_type=configuration["InstanceType"], parameters=combination)
+
+
+def _cpus(instance_type: str) -> int:
+    found = load_catalogue().instance(instance_type)
+    return 1 if found is None else found.vcpu
 
 
 @dataclass(kw_only=True)
@@ -160,21 +237,26 @@ class RecommendationJob(Record):
     reason: str | None = None  # of a failed job
 
     @property
-    def instance_types(self) -> list[str]:
-        """The recommended or tested instance types."""
-        configured = self.request["InputConfig"].get("EndpointConfigurations")
-        return [one["InstanceType"] for one in configured] if configured else ["ml.g4dn.xlarge", "ml.g5.xlarge"]
+    def load_tests(self) -> list[LoadTest]:
+        """Its benchmarks."""
+        return load_tests_of(self.request, self.package)
 
     @property
     def seconds(self) -> float:
-        """Duration of its requests."""
-        pattern = self.request["InputConfig"].get("TrafficPattern")
-        phases = pattern.get("Phases", []) if pattern else [{"DurationInSeconds": DEFAULT_SECONDS}]
-        return sum(float(phase.get("DurationInSeconds", 120)) for phase in phases)
+        """Duration of its requests: of the phases, one batch of benchmarks after another, at most the job's own."""
+        given = self.request["InputConfig"]
+        if self.request.get("JobType") == "Default":
+            return DEFAULT_SECONDS
+        phases = given["TrafficPattern"].get("Phases", [])
+        tests = len(self.load_tests)
+        batches = math.ceil(tests / given.get("ResourceLimit", {}).get("MaxParallelOfTests", tests))
+        whole = batches * sum(float(phase.get("DurationInSeconds", LEAST_PHASE)) for phase in phases)
+        return min(whole, float(given.get("JobDurationInSeconds", LONGEST_JOB)))
 
-    def made(self, instance_type: str) -> str:
-        """The name of endpoint, config and model for one instance type: the job's, cut, and digits of its own."""
-        digits = hashlib.sha256(f"{self.name} {instance_type}".encode()).hexdigest()[:8]
+    def made(self, test: LoadTest) -> str:
+        """The name of endpoint, config and model for one benchmark: the job's, cut, and digits of its own."""
+        own = " ".join([test.instance_type, *(f"{name}={value}" for name, value in test.parameters)])
+        digits = hashlib.sha256(f"{self.name} {own}".encode()).hexdigest()[:8]
         return f"{self.name[:LONGEST_PREFIX]}-{digits}"
 
     def become(self, status: str, *, at: float, reason: str | None = None) -> None:
@@ -201,11 +283,11 @@ class RecommendationJob(Record):
             answer["FailureReason"] = self.reason
         if self.status == "COMPLETED":
             answer["InferenceRecommendations"] = [
-                self._recommendation(place, name) for place, name in enumerate(self.instance_types)
+                self._recommendation(place, test) for place, test in enumerate(self.load_tests)
             ]
         return answer
 
-    def _recommendation(self, place: int, instance_type: str) -> dict[str, Any]:
+    def _recommendation(self, place: int, test: LoadTest) -> dict[str, Any]:
         """Constructed figures, the same for every job."""
         figures: dict[str, Any] = {
             "MaxInvocations": INVOCATIONS,
@@ -214,24 +296,67 @@ class RecommendationJob(Record):
             "MemoryUtilization": 25.0,
             "ModelSetupTime": 1,
         }
-        price = hosting_price(instance_type=instance_type, region=self.region)
+        price = hosting_price(instance_type=test.instance_type, region=self.region)
         if price is not None:
             figures |= {"CostPerHour": price.usd_per_hour, "CostPerInference": price.usd_per_hour / (INVOCATIONS * 60)}
-        name = self.made(instance_type)
+        name = self.made(test)
         return {
             "RecommendationId": f"{CONSTRUCTED}/{place}",
             "Metrics": figures,
             "EndpointConfiguration": {
                 "EndpointName": name,
                 "VariantName": name,
-                "InstanceType": instance_type,
+                "InstanceType": test.instance_type,
                 "InitialInstanceCount": 1,
             },
-            "ModelConfiguration": {},
+            "ModelConfiguration": test.model_configuration,
             # In the time that CloudWatch's figures are asked for in, also where the clock was moved.
             "InvocationStartTime": (self.started or 0.0) - metrics.ahead_seconds(),
             "InvocationEndTime": (self.ended or 0.0) - metrics.ahead_seconds(),
         }
+
+
+LEAST_PHASE, LONGEST_PHASE = 120, 3600
+MOST_USERS = 3
+LONGEST_JOB = 7200
+"""Seconds of a load test and a phase; users that begin one, or join in a minute (developer guide: "Run a custom load
+test"; API reference: Phase). The API reference allows jobs of 18,000 s, the guide of 7,200: the stricter is held."""
+
+
+def job_refusals(request: Request, package: Record) -> Iterator[str]:
+    """What Inference Recommender documents that it does not take, in our words: its own are UNVERIFIED."""
+    given = request["InputConfig"]
+    for name in ("Domain", "Task", "SamplePayloadUrl"):
+        if name not in package.request:
+            yield f"{package.arn} has no {name}, which the prerequisites of Inference Recommender ask for"
+    if request.get("JobType") != "Advanced":
+        for name in ("TrafficPattern", "ResourceLimit", "JobDurationInSeconds"):
+            if name in given:
+                yield f"{name} is of a custom load test (Advanced), and JobType is Default"
+        return
+    for name, place in (("TrafficPattern", given), ("EndpointConfigurations", given), ("StoppingConditions", request)):
+        if name not in place:
+            yield f"{name} is missing, which a custom load test needs"
+    longest = given.get("JobDurationInSeconds", LONGEST_JOB)
+    if longest > LONGEST_JOB:
+        yield f"JobDurationInSeconds {longest} is above {LONGEST_JOB}"
+    yield from _phase_refusals(given, longest=longest)
+    for threshold in request.get("StoppingConditions", {}).get("ModelLatencyThresholds", []):
+        if threshold.get("Percentile") not in ("P95", "P99"):
+            yield f"Percentile {threshold.get('Percentile')} of ModelLatencyThresholds is neither P95 nor P99"
+    limit = given.get("ResourceLimit", {})
+    if limit.get("MaxParallelOfTests", 1) > limit.get("MaxNumberOfTests", math.inf):
+        yield "MaxParallelOfTests is above MaxNumberOfTests"
+
+
+def _phase_refusals(given: Request, *, longest: int) -> Iterator[str]:
+    for phase in given.get("TrafficPattern", {}).get("Phases", []):
+        users, rate = phase.get("InitialNumberOfUsers", 1), phase.get("SpawnRate", 0)
+        seconds = phase.get("DurationInSeconds", LEAST_PHASE)
+        if users > MOST_USERS or rate > MOST_USERS:
+            yield f"InitialNumberOfUsers {users}, SpawnRate {rate}: at most {MOST_USERS} each"
+        if not LEAST_PHASE <= seconds <= min(LONGEST_PHASE, longest):
+            yield f"DurationInSeconds {seconds} of a phase is not {LEAST_PHASE} to {min(LONGEST_PHASE, longest)}"
 
 
 # PENDING → IN_PROGRESS → COMPLETED, as long as its phases take by the clock of the local AWS; STOPPING → STOPPED where
@@ -258,6 +383,9 @@ class RecommendationJobs:
         if reason := job_network_refusal(request["RoleArn"], vpc, kind="recommender"):
             raise refused(reason, "CreateInferenceRecommendationsJob")
         package = self._packages.find(request["InputConfig"].get("ModelPackageVersionArn", ""))
+        request = {"JobType": "Default", **request}
+        for sentence in job_refusals(request, package):
+            raise refused(sentence, "CreateInferenceRecommendationsJob")
         name, region = request["JobName"], get_region()
         job = RecommendationJob(name=name, arn=JOB.arn(name), request=request, package=package, region=region)
         with self._state.changed:
@@ -296,8 +424,8 @@ class RecommendationJobs:
         return job
 
     def _leave_models(self, job: RecommendationJob) -> None:
-        for instance_type in job.instance_types if job.status == "IN_PROGRESS" else ():
-            name = job.made(instance_type)
+        for test in job.load_tests if job.status == "IN_PROGRESS" else ():
+            name = job.made(test)
             record = Record(name=name, arn=MODEL.arn(name), request={"ModelName": name})
             self._state.models.add(record)
             store(self._state, record.arn, [])
@@ -315,8 +443,8 @@ def _missing(package: Record) -> str | None:
 
 def _write_metrics(job: RecommendationJob) -> None:
     """The endpoint's latencies, as CloudWatch has them of a real one: constructed, in microseconds."""
-    for instance_type in job.instance_types:
-        name = job.made(instance_type)
+    for test in job.load_tests:
+        name = job.made(test)
         datum = {
             "MetricName": aws_names.MODEL_LATENCY,
             "Dimensions": aws_names.dimension_list(aws_names.variant_dimensions(name, name)),

@@ -56,11 +56,12 @@ def written(aws: Emulator, bucket: str, name: str) -> str:
         name,
         [fast],
         environment=name,
-        settings=RecommenderSettings(job="both", poll_seconds=1),
+        settings=RecommenderSettings(job="both", instance_types=("ml.g4dn.xlarge",), poll_seconds=1),
         started=datetime(2026, 1, 1, tzinfo=UTC),
         local=True,
     )
     settings["jobs"].reverse()  # the advanced one first: the tests look at that
+    del settings["jobs"][0]["after"]  # and it waits for none: test_load_test_plan.py has that
     aws.client("s3").put_object(
         Bucket=bucket, Key=f"load-tests/{name}/settings.json", Body=json.dumps(settings).encode()
     )
@@ -96,15 +97,17 @@ def test_the_steps_register_start_look_gather_and_clean_up_and_may_be_repeated(
     assert steps.look(look, clients, place)["status"] == "ended"
     assert steps.gather({"id": written}, clients, place)["failed"] == 0
     first = steps.clean_up({"id": written, "why": "ended"}, clients, place, seconds=5)
-    assert [one.split()[0] for one in first["removed"]].count("Model") == 3
+    assert [one.split()[0] for one in first["removed"]].count("Model") == 2
     assert first["stopped"] == []
     assert steps.clean_up({"id": written, "why": "again"}, clients, place, seconds=5)["removed"] == []
     assert read(aws, bucket, written, "cleaned.json")["why"] == "ended"
     document = BenchDocument.model_validate(read(aws, bucket, written, "results.json"))
     assert document.complete
-    assert [each.configuration for each in document.results] == ["fast", "fast (default job)", "fast (default job)"]
+    assert [each.configuration for each in document.results] == ["fast", "fast (default job)"]
     assert document.results[0].endpoint_figures[0].p95_ms == pytest.approx(118, abs=3)
-    assert len(read(aws, bucket, written, "measurements.csv").splitlines()) == 4
+    assert document.results[1].container_parameters == {"OMP_NUM_THREADS": "4"}
+    rows = read(aws, bucket, written, "measurements.csv").splitlines()[1:]
+    assert [row.split(",")[0] for row in rows] == ["fast"], "the default job's type was load-tested"
 
 
 def test_a_test_without_a_plan_has_nothing_to_clean_up_and_no_id_leads_out_of_its_folder(

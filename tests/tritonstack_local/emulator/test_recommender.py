@@ -121,3 +121,79 @@ def test_a_job_needs_a_package_that_is_there_and_a_name_of_its_own(aws: Emulator
     start(aws, name, package)
     with pytest.raises(ClientError, match="already existing"):
         start(aws, name, package)
+
+
+LONG = [{"InitialNumberOfUsers": 2, "SpawnRate": 2, "DurationInSeconds": 3601}]
+MANY = [{"InitialNumberOfUsers": 4, "SpawnRate": 2, "DurationInSeconds": 600}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"TrafficPattern": None}, "TrafficPattern is missing"),
+        ({"EndpointConfigurations": None}, "EndpointConfigurations is missing"),
+        ({"StoppingConditions": None}, "StoppingConditions is missing"),
+        ({"TrafficPattern": {"TrafficType": "PHASES", "Phases": LONG}}, "3601 of a phase is not 120 to 3600"),
+        ({"TrafficPattern": {"TrafficType": "PHASES", "Phases": MANY}}, "at most 3 each"),
+        ({"JobDurationInSeconds": 7201}, "7201 is above 7200"),
+        ({"JobDurationInSeconds": 1000}, "1500 of a phase is not 120 to 1000"),
+        ({"ResourceLimit": {"MaxNumberOfTests": 1, "MaxParallelOfTests": 2}}, "MaxParallelOfTests is above"),
+        ({"ModelLatencyThresholds": [{"Percentile": "P90", "ValueInMilliseconds": 5}]}, "neither P95 nor P99"),
+        ({"JobType": "Default"}, "is of a custom load test"),
+    ],
+)
+def test_what_a_custom_load_test_documents_is_held(
+    aws: Emulator, name: str, package: str, changes: dict[str, Any], message: str
+) -> None:
+    request = json.loads(json.dumps(ADVANCED))
+    request["InputConfig"]["ModelPackageVersionArn"] = package
+    for member, value in changes.items():
+        inside = "StoppingConditions" if member == "ModelLatencyThresholds" else "InputConfig"
+        place = request if member in request else request[inside]
+        place[member] = value
+        if value is None:
+            del place[member]
+    with pytest.raises(ClientError, match=message):
+        aws.client("sagemaker").create_inference_recommendations_job(JobName=name, RoleArn=ROLE_ARN, **request)
+
+
+@pytest.mark.parametrize("member", ["Domain", "Task", "SamplePayloadUrl"])
+def test_a_job_needs_what_its_package_must_name(aws: Emulator, name: str, bucket: str, member: str) -> None:
+    sagemaker = aws.client("sagemaker")
+    sagemaker.create_model_package_group(ModelPackageGroupName=name)
+    request = {key: value for key, value in package_request(bucket).items() if key != member}
+    made = sagemaker.create_model_package(ModelPackageGroupName=name, **request)
+    with pytest.raises(ClientError, match=f"has no {member}"):
+        start(aws, name, made["ModelPackageArn"])
+
+
+@pytest.mark.parametrize(("member", "value"), [("Task", "BINARY_CLASSIFICATION"), ("Domain", "NLP")])
+def test_a_package_with_another_domain_or_task_is_refused(
+    aws: Emulator, name: str, bucket: str, member: str, value: str
+) -> None:
+    aws.client("sagemaker").create_model_package_group(ModelPackageGroupName=name)
+    with pytest.raises(ClientError, match="not supported by Inference Recommender: "):
+        aws.client("sagemaker").create_model_package(
+            ModelPackageGroupName=name, **{**package_request(bucket), member: value}
+        )
+
+
+def test_each_combination_of_container_parameters_is_a_recommendation(aws: Emulator, name: str, package: str) -> None:
+    ranges = [{"Name": "A", "Value": ["1", "2"]}, {"Name": "B", "Value": ["x", "y"]}]
+    varied = {"EnvironmentParameterRanges": {"CategoricalParameterRanges": ranges}}
+    start(
+        aws,
+        name,
+        package,
+        EndpointConfigurations=[{"InstanceType": "ml.g4dn.xlarge", **varied}],
+        ResourceLimit={"MaxNumberOfTests": 3, "MaxParallelOfTests": 3},
+    )
+    status(aws, name, "IN_PROGRESS")
+    aws.advance(1500)
+    response = status(aws, name, "COMPLETED")
+    check_shape("DescribeInferenceRecommendationsJob", response)
+    found = [
+        {each["Key"]: each["Value"] for each in one["ModelConfiguration"]["EnvironmentParameters"]}
+        for one in response["InferenceRecommendations"]
+    ]
+    assert found == [{"A": "1", "B": "x"}, {"A": "1", "B": "y"}, {"A": "2", "B": "x"}], "MaxNumberOfTests is three"
