@@ -161,7 +161,7 @@ def test_an_environment_without_a_file_and_records_is_called_unknown(world: Worl
     assert isinstance(result.exception, InputError)
     (problem,) = result.exception.problems
     assert problem.found.startswith("stagin, of which there is neither a file")
-    assert problem.allowed.endswith(": dev, local, prod, prod-eu, staging")
+    assert problem.allowed.endswith(": bert-large, dev, local, prod, prod-eu, staging")
     assert problem.advice == "Did you mean staging?"
 
 

@@ -116,7 +116,9 @@ def _endpoint_quota(item: CheckedItem, subject: Subject, instance_type: str | No
         for each in subject.facts.endpoint_instances()
         if each.owner not in own and instance_type in (None, each.instance_type)
     )
-    need = instance_need(environment.hosted_endpoints, others=others, at_once=subject.at_once, instance_type=instance_type)
+    need = instance_need(
+        environment.hosted_endpoints, others=others, at_once=subject.at_once, instance_type=instance_type
+    )
     name = ALL_ENDPOINT_INSTANCES if instance_type is None else endpoint_quota_name(instance_type)
     if instance_type is not None and subject.facts.quota("sagemaker", name) is None:
         return item.fails(

@@ -241,7 +241,8 @@ class TestObjects:
     def read_settings(self) -> dict[str, Any] | None:
         """The settings, or None where there is no such test."""
         content = self._read("settings.json")
-        return None if content is None else json.loads(content)
+        found: dict[str, Any] | None = None if content is None else json.loads(content)
+        return found
 
     def put_payloads(self, configurations: Sequence[Configuration]) -> None:
         """Write the packed sample requests."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -146,20 +146,18 @@ def _comparison(table: CapacityTable, beside: Beside, *, of: str) -> RenderableT
     """Rate, latency, instances and cost of each row, and after a stroke those of the other table."""
     limit = plain(table.demand.latency_ms)
     columns = ("configuration", "instance type", "invocations/min each", "latency ms", "instances", "USD/h")
+    cells: tuple[Callable[[CapacityRow], str], ...] = (
+        lambda each: plain(each.measurement.invocations_per_minute),
+        lambda each: plain(each.measurement.latency_ms),
+        lambda each: str(each.instances),
+        lambda each: _money(each.cost_per_hour),
+        lambda each: "yes" if each.meets_latency else "no",
+    )
     rows = []
     for row in table.rows:
         both = [row, *([beside[row]] if row in beside else [])]
-        cells = [
-            " | ".join(cell(each) for each in both)
-            for cell in (
-                lambda each: plain(each.measurement.invocations_per_minute),
-                lambda each: plain(each.measurement.latency_ms),
-                lambda each: str(each.instances),
-                lambda each: _money(each.cost_per_hour),
-                lambda each: "yes" if each.meets_latency else "no",
-            )
-        ]
-        rows.append((row.measurement.configuration, row.measurement.instance_type, *cells))
+        figures = [" | ".join(map(cell, both)) for cell in cells]
+        rows.append((row.measurement.configuration, row.measurement.instance_type, *figures))
     title = f"measured | {of}" if beside else f"{of} has none of these configurations and instance types"
     return text_table((*columns, f"within {limit} ms"), rows, title=title, left=(0, 1))
 
