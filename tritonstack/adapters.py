@@ -54,7 +54,7 @@ class ModelInput(Protocol):
 _Tensor = Annotated[str, Field(min_length=1)]
 _Side = Annotated[int, Field(ge=1, le=16384)]
 _Three = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
-_IMAGE_ONLY = ("resize", "resample", "crop", "rescale", "mean", "std", "layout")
+_IMAGE_ONLY = ("resize", "stretch", "resample", "crop", "rescale", "mean", "std", "layout")
 _TOKENS_ONLY = ("tokenizer", "ids", "mask", "types", "pair", "length", "longest", "pad", "prefix")
 
 
@@ -79,6 +79,11 @@ class ImageAdapter(_OfClient):
     )
     resize: _Side | None = Field(
         None, description="pixels: the length that the shorter side gets; without it the same as `crop`."
+    )
+    stretch: bool = Field(
+        False,
+        description="pixels: whether both sides get that length, so that an image that is no square changes its "
+        "proportions, and none of it is cut off by the resizing.",
     )
     resample: Literal["bilinear", "bicubic"] = Field(
         "bilinear", description="pixels: how the resizing interpolates; both smooth what they make smaller."

@@ -152,6 +152,16 @@ SAVED = number(1, 1) + part(2, part(5, part(1, b"serving_default") + part(2, SIG
 KERAS = zipped(config_dot_json="{}", metadata_dot_json='{"keras_version": "3.9.0"}', model_dot_weights_dot_h5="")
 DUMP = b'{"name": "tree", "max_feature_idx": 3, "num_tree_per_iteration": 1}'
 SERVED = zipped(**{"MAR-INF__MANIFEST_dot_json": "{}", "net_dot_pt": ""})
+OPTIONS = pickled("argparse.Namespace", {"epochs": 3})
+LINEAR = pickled("torch.nn.modules.linear.Linear", {"_modules": {}})
+CHECKPOINT = (
+    b"\x80\x04}("
+    + b"".join(
+        pickle.dumps(key, protocol=2)[2:-1] + value[2:-1] for key, value in (("args", OPTIONS), ("model", LINEAR))
+    )
+    + b"u."
+)
+"""A mapping of a trainer's options and a module."""
 FILES: list[tuple[str, Callable[[Path], None], str, str]] = [
     ("a.keras", KERAS, "a model of Keras 3.9.0", 'keras.saving.load_model("a.keras")'),
     ("a.h5", content(b"\x89HDF\r\n\x1a\n" + b"\0model_config\0"), "a model of Keras", "tf2onnx.convert --saved-model"),
@@ -177,6 +187,8 @@ FILES: list[tuple[str, Callable[[Path], None], str, str]] = [
     ("x.pkl", content(pickle.dumps({"scaler": 1})), "a pickled Python object", "tritonstack docs python-models"),
     ("x.pt", zipped(x__data_dot_pkl=pickled("ultralytics.nn.tasks.DetectionModel", {})), "Ultralytics", "yolo export"),
     ("x.pt", zipped(x__data_dot_pkl=pickled("mine.Net", {})), "a pickled mine.Net of PyTorch", "weights_only=False"),
+    ("x.pt", zipped(x__data_dot_pkl=CHECKPOINT), "of PyTorch", 'weights_only=False)["model"]; torch.onnx.export('),
+    ("a.skops", zipped(schema_dot_json='{"__loader__": "ObjectNode"}'), "skops", 'skops.io.load("a.skops", trusted='),
 ]  # fmt: skip
 
 
@@ -209,7 +221,19 @@ def test_a_file_of_a_framework_is_refused_with_its_own_conversion(  # noqa: PLR0
             "a server for language models",
         ),
         ({"adapter_config.json": b"{}", "adapter_model.safetensors": b""}, "LoRA", 'save_pretrained("net-merged")'),
+        (
+            {"adapter_config.json": b'{"task_type": "TOKEN_CLS"}', "adapter_model.safetensors": b""},
+            "adapter weights (LoRA)",
+            "--task token-classification net-onnx && tritonstack add net-onnx --name net",
+        ),
+        (
+            {"adapter_config.json": b'{"task_type": "CAUSAL_LM"}', "adapter_model.safetensors": b""},
+            "generates text token by token",
+            "a server for language models",
+        ),
         ({"MLmodel": b"flavors:", "model.pkl": b""}, "MLflow with model.pkl", "tritonstack add net/model.pkl"),
+        ({"MLmodel": b"flavors:", "model.skops": b""}, "MLflow with model.skops", "tritonstack add net/model.skops"),
+        ({"MLmodel": b"flavors:"}, "MLflow with no file of a model", "serve it by a Python model"),
         ({"Manifest.json": b"{}", "Data/x": b""}, "Core ML", "PyTorch or TensorFlow"),
     ],
 )

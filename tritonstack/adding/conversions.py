@@ -248,15 +248,44 @@ def _transformers(model: FrameworkModel, name: str) -> tuple[str, str]:
 
 def _generation(model: FrameworkModel, _name: str) -> tuple[str, str]:
     found = f"weights of {model.architecture} of transformers, which generates text token by token"
-    return found, f"serve it by a server for language models; {PYTHON_MODEL}"
+    return found, f"{_LANGUAGE_SERVER}; {PYTHON_MODEL}"
+
+
+_LANGUAGE_SERVER = "serve it by a server for language models"
+
+
+_PEFT_TASKS = {
+    "SEQ_CLS": ("SequenceClassification", "text-classification"),
+    "TOKEN_CLS": ("TokenClassification", "token-classification"),
+    "QUESTION_ANS": ("QuestionAnswering", "question-answering"),
+    "FEATURE_EXTRACTION": ("FeatureExtraction", "feature-extraction"),
+}
+"""peft's task_type → the end of its class for it, and optimum's task."""
+_PEFT_GENERATION = ("CAUSAL_LM", "SEQ_2_SEQ_LM")
 
 
 def _peft(model: FrameworkModel, name: str) -> tuple[str, str]:
-    folder = f"{name}-merged"
-    load = f"AutoPeftModelForSequenceClassification.from_pretrained({literal(str(model.path))})"
-    program = f"{load}.merge_and_unload().save_pretrained({literal(folder)})"
     found = "adapter weights (LoRA), which change another model's weights"
-    return found, f"merge them with peft's class for your task: {program}  # then: tritonstack add {folder}"
+    if model.task in _PEFT_GENERATION:
+        return f"{found}, and that one generates text token by token", f"{_LANGUAGE_SERVER}; {PYTHON_MODEL}"
+    if model.task not in _PEFT_TASKS:
+        program = f"model.merge_and_unload().save_pretrained({literal(f'{name}-merged')})"
+        return found, f"merge them in the code that has the model: {program}  # then: tritonstack add {name}-merged"
+    end, task = _PEFT_TASKS[model.task]
+    merged, output = shown(LocalPaths.from_environment().root / "convert" / f"{name}-merged"), new_file(name, "-onnx")
+    program = python_program(
+        "import os, peft, transformers",
+        f"given = {literal(str(model.path))}",
+        f"model = peft.AutoPeftModelFor{end}.from_pretrained(given)",
+        'base = model.peft_config["default"].base_model_name_or_path',
+        f"model.merge_and_unload().save_pretrained({literal(merged)})",
+        'own = os.path.exists(os.path.join(given, "tokenizer_config.json"))',
+        f"transformers.AutoTokenizer.from_pretrained(given if own else base).save_pretrained({literal(merged)})",
+    )
+    export = ["optimum-cli", "export", "onnx", "--model", merged, "--task", task, output]
+    packages = ["optimum-onnx[onnxruntime]", "peft"]
+    add = [output, "--name", name]
+    return found, conversion_command(tool="optimum", packages=packages, runs=[program, export], add=add)
 
 
 def _example(model: FrameworkModel) -> str:
@@ -339,12 +368,24 @@ def _inside(model: FrameworkModel, _name: str) -> tuple[str, str]:
     """A package of another server: the model is a file in it."""
     if model.format == "mlflow":
         commands = [f"tritonstack add {shlex.quote(str(model.path / each))}" for each in model.files]
-        return f"a model of MLflow with {listing(model.files, none='no file of a model')}", "; or ".join(commands)
+        found = f"a model of MLflow with {listing(model.files, none='no file of a model')}"
+        return found, "; or ".join(commands) or PYTHON_MODEL.removeprefix("or ")
     folder = model.path.stem
     commands = [f"tritonstack add {shlex.quote(f'{folder}/{each}')}" for each in model.files]
     unzip = shlex.join(["python3", "-m", "zipfile", "-e", str(model.path), folder])
     found = f"an archive of TorchServe with {listing(model.files, none='no file of a model')}"
-    return found, f"{unzip} && {'; or '.join(commands)}" if commands else PYTHON_MODEL
+    return found, f"{unzip} && {'; or '.join(commands)}" if commands else PYTHON_MODEL.removeprefix("or ")
+
+
+def _skops(model: FrameworkModel, name: str) -> tuple[str, str]:
+    output, path = new_file(name, ".joblib"), literal(str(model.path))
+    program = python_program(
+        "import joblib, skops.io",
+        f"joblib.dump(skops.io.load({path}, trusted=skops.io.get_untrusted_types(file={path})), {literal(output)})",
+    )
+    packages = ["joblib", "scikit-learn", "skops"]
+    found = "a model of scikit-learn, as skops and MLflow save it"
+    return found, conversion_command(tool="sklearn", packages=packages, runs=[program], add=[output])
 
 
 def _pickle(model: FrameworkModel, name: str) -> tuple[str, str]:
@@ -384,6 +425,7 @@ _FORMATS: Mapping[Framework, Callable[[FrameworkModel, str], tuple[str, str]]] =
     "mlflow": _inside,
     "torchserve": _inside,
     "pickle": _pickle,
+    "skops": _skops,
     "gguf": _of_text(
         "weights of a language model for llama.cpp (GGUF)",
         "serve it by a server for language models, such as llama.cpp's",

@@ -1,6 +1,7 @@
-"""A folder that Hugging Face's optimum exported → a model folder: the graph, its tokenizer, and what its texts are.
+"""A folder that Hugging Face's optimum exported → a model folder: the graph, its tokenizer or images, its classes.
 
-Such a folder has an ONNX file, or several, ``config.json`` of transformers and mostly ``tokenizer.json``. Sources:
+Such a folder has an ONNX file, or several, ``config.json`` of transformers and mostly ``tokenizer.json``, for images
+``preprocessor_config.json``. Sources:
 huggingface/optimum-onnx, optimum/exporters/onnx (names of files); transformers, configuration of each model
 (``max_position_embeddings``, ``id2label``); sentence-transformers, CrossEncoder (key ``sentence_transformers``).
 """
@@ -16,17 +17,19 @@ from typing import Any
 from tritonstack.adapter_proposals import TOKENIZER
 from tritonstack.adding.additions import SUPPORTED, Addition, AddOptions, folder_name
 from tritonstack.adding.conversions import PYTHON_MODEL
-from tritonstack.adding.input_adapter import with_adapter
+from tritonstack.adding.image_processor import UnlikeAdapterError, adapter_of_processor
+from tritonstack.adding.input_adapter import with_adapter, with_fields
 from tritonstack.adding.model_file import onnx_addition
 from tritonstack.archives.programs import Report
 from tritonstack.errors import InputError, Problem
 from tritonstack.model_files.framework_files import read_folder_json
-from tritonstack.models.model_config import ModelConfig, read_config
+from tritonstack.models.model_config import ModelConfig, Tensor, read_config
 from tritonstack.models.source_files import CONFIG
 from tritonstack.untrusted.folder_files import unfit
 
 LABELS = "labels.txt"
 _CONFIG, _TOKENIZER_CONFIG, _SENTENCES = "config.json", "tokenizer_config.json", "sentence_bert_config.json"
+_PROCESSOR = "preprocessor_config.json"
 _PARTS = ("encoder", "decoder", "with_past", "text_model", "vision_model", "unet", "vae")
 """In the names of a model's parts, which its library calls in turn; other files are variants of one model."""
 _UNLIMITED = 1_000_000
@@ -65,6 +68,8 @@ def exported_addition(folder: Path, options: AddOptions, *, work: Path, report: 
     addition = _with_answers(addition, about, config, work=work)
     if options.text is not None or options.image is not None:
         return addition  # the user says which input it is; the command fills the rest
+    if (folder / _PROCESSOR).is_file() and (image := _image_input(config)) is not None:
+        return _with_images(addition, folder, image)
     ids = next((each.name for each in config.inputs if each.name in ("input_ids", "input_word_ids")), None)
     if ids is None:
         return addition
@@ -79,6 +84,29 @@ def exported_addition(folder: Path, options: AddOptions, *, work: Path, report: 
     adapted = with_adapter(addition, given)
     pairs = f"taken as pairs ({why_pairs})" if why_pairs else "taken as single ones; --text-pairs takes pairs"
     return dataclasses.replace(adapted, unknown=(*adapted.unknown, f"whether texts come in pairs: {pairs}"))
+
+
+def _image_input(config: ModelConfig) -> Tensor | None:
+    """The one input of a model that takes pixels, and nothing besides."""
+    needed = [each for each in config.inputs if not each.optional]
+    is_image = len(needed) == 1 and needed[0].name == "pixel_values" and len(needed[0].dims[-3:]) == 3
+    return needed[0] if is_image and needed[0].data_type.startswith("FP") else None
+
+
+def _with_images(addition: Addition, folder: Path, image: Tensor) -> Addition:
+    """The model with the adapter that its processor's file states; what that has no setting for, where it has none."""
+    without = f"how images become {image.name}: {_PROCESSOR} has"
+    try:
+        fields = adapter_of_processor(read_folder_json(folder / _PROCESSOR), image=image.name)
+    except UnlikeAdapterError as error:
+        lacking = f"{without} {error}; a request needs its pixels as an array"
+        return dataclasses.replace(addition, unknown=(*addition.unknown, lacking))
+    side = fields["crop"]
+    taken = zip((3, side, side), image.dims[-3:], strict=True)
+    if any(axis not in (-1, wanted) for wanted, axis in taken):
+        lacking = f"{without} images of {side} by {side} pixels, and the graph takes {list(image.dims)}"
+        return dataclasses.replace(addition, unknown=(*addition.unknown, lacking))
+    return with_fields(addition, fields, is_image=True)
 
 
 def _several(folder: Path, graphs: tuple[Path, ...]) -> Problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tritonstack.adapter_proposals import IMAGE_INPUTS, TOKENIZER, image_fields, token_fields
@@ -45,16 +46,23 @@ def with_adapter(addition: Addition, options: AddOptions) -> Addition:
         found = f"{name}, and the model needs {', '.join(others)} too"
         allowed = f"a model whose inputs an adapter fills all: here {', '.join(fills)}"
         raise _refused(option, found, allowed, f"leave {option} out: the sample request then has every input")
-    unknown = (*addition.unknown, NORMALISED) if fields["encoding"] == "pixels" else addition.unknown
+    if fields["encoding"] == "pixels":
+        addition = dataclasses.replace(addition, unknown=(*addition.unknown, NORMALISED))
+    return with_fields(addition, fields, is_image=is_image, tokenizer=options.tokenizer)
+
+
+def with_fields(
+    addition: Addition, fields: Mapping[str, Any], *, is_image: bool, tokenizer: Path | None = None
+) -> Addition:
+    """The model folder with an adapter of these fields, and a picture or a text as its sample request."""
     return dataclasses.replace(
         addition,
         adapters={"image" if is_image else "text": fields},
         sample_file=("sample/image.png", _picture()) if is_image else ("sample/text.txt", _sample(fields).encode()),
         client_files={
             **addition.client_files,
-            **({} if options.tokenizer is None else {TOKENIZER: options.tokenizer}),
+            **({} if tokenizer is None else {TOKENIZER: tokenizer}),
         },
-        unknown=unknown,
     )
 
 

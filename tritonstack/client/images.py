@@ -47,7 +47,8 @@ def pixels(content: bytes, adapter: ImageAdapter, *, file: str | None = None) ->
 
     Resizing and cropping are those of torchvision's ``Resize`` and ``CenterCrop`` on Pillow images, which the weights
     of its models were measured with (torchvision, ``transforms/functional.py``): the shorter side gets the length,
-    the longer one is rounded down, and the middle is cut out.
+    the longer one is rounded down, and the middle is cut out. With ``stretch`` both sides get it, as transformers'
+    processors with a ``height`` and a ``width`` do.
 
     Raises InputError where it is no image, or truncated.
     """
@@ -58,7 +59,11 @@ def pixels(content: bytes, adapter: ImageAdapter, *, file: str | None = None) ->
         raise ValueError(f"encoding {adapter.encoding} makes no pixels")
     upright = rgb(content, file=file)
     resample = Resampling[adapter.resample.upper()]
-    resized = _resized(upright, shorter=adapter.resize or crop, resample=resample, file=file)
+    side = adapter.resize or crop
+    if adapter.stretch:
+        resized = upright if upright.size == (side, side) else upright.resize((side, side), resample)
+    else:
+        resized = _resized(upright, shorter=side, resample=resample, file=file)
     left, top = round((resized.width - crop) / 2), round((resized.height - crop) / 2)
     values = np.asarray(resized.crop((left, top, left + crop, top + crop)), dtype=np.float32)
     # rescaled, less the mean, divided by std: in one multiplication and one subtraction.

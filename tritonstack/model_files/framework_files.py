@@ -90,6 +90,12 @@ def _zip(path: Path, head: bytes) -> FrameworkModel | None:  # noqa: PLR0911  (o
                 return FrameworkModel(format="keras", path=path, version=version)
             if "archive_format" in parts or "serialized_exported_program.json" in names:
                 return FrameworkModel(format="exported-program", path=path)
+            if (
+                "schema.json" in names
+                and path.suffix != ".npz"
+                and b"__loader__" in read_member(archive, "schema.json", most=_JSON_BYTES)
+            ):
+                return FrameworkModel(format="skops", path=path)
             if "MAR-INF/MANIFEST.json" in names:
                 models = tuple(name for name in names if name.endswith((".pt", ".onnx", ".pth")))
                 return FrameworkModel(format="torchserve", path=path, files=models)
@@ -119,7 +125,7 @@ def _safetensors(path: Path, head: bytes) -> FrameworkModel | None:
         shapes = {name: tuple(each["shape"]) for name, each in header.items() if name != "__metadata__"}
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    for name in ("adapter_config.json", "config.json"):
+    for name in (_PEFT, "config.json"):
         if (path.parent / name).is_file() and (folder := _folder(path.parent)) is not None:
             return folder
     first = next(((name, shape) for name, shape in shapes.items() if len(shape) > 1), None)
@@ -177,7 +183,11 @@ _TASKS: tuple[tuple[str, str], ...] = (
 )
 """End of an architecture's name in transformers → the task of its ONNX export in optimum; else feature-extraction."""
 _GENERATING = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForSpeechSeq2Seq", "ForSeq2SeqLM")
-_OF_MLFLOW = ("*.onnx", "*.pkl", "*.joblib", "*.pth", "*.pt", "*.xgb", "*.ubj", "*.lgb", "*.cb", "*.keras", "*.json")
+_OF_MLFLOW = (
+    *("*.onnx", "*.skops", "*.pkl", "*.joblib", "*.pth", "*.pt", "*.pt2", "*.xgb", "*.ubj", "*.lgb", "*.cb", "*.keras"),
+    "*.json",
+)
+_PEFT = "adapter_config.json"
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin", "tf_model.h5")
 
 
@@ -191,8 +201,9 @@ def _folder(path: Path) -> FrameworkModel | None:  # noqa: PLR0911  (one for eac
         return FrameworkModel(format="mlflow", path=path, files=names)
     if (path / "Manifest.json").is_file() and (path / "Data").is_dir():
         return FrameworkModel(format="coreml", path=path, made_by="Core ML")
-    if (path / "adapter_config.json").is_file() and any(path.glob("adapter_model.*")):
-        return FrameworkModel(format="peft", path=path, made_by="adapter weights (LoRA)")
+    if (path / _PEFT).is_file() and any(path.glob("adapter_model.*")):
+        task = str(read_folder_json(path / _PEFT).get("task_type") or "")
+        return FrameworkModel(format="peft", path=path, made_by="adapter weights (LoRA)", task=task)
     if not any(each for pattern in _WEIGHTS for each in path.glob(pattern)):
         return None
     config = read_folder_json(path / "config.json")

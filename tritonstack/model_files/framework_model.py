@@ -11,8 +11,8 @@ from tritonstack.model_files.tensorflow_files import Signature
 Framework = Literal[
     "catboost", "coreml", "exported-program", "frozen-graph", "gguf", "keras", "keras-weights", "lightgbm",
     "lightgbm-dump", "mlflow", "numpy", "ort", "peft", "pickle", "pmml", "safetensors", "saved-model", "sklearn",
-    "tflite", "torch-module", "torch-weights", "torchserve", "transformers", "transformers-generation", "xgboost",
-    "xgboost-dump",
+    "skops", "tflite", "torch-module", "torch-weights", "torchserve", "transformers", "transformers-generation",
+    "xgboost", "xgboost-dump",
 ]  # fmt: skip
 
 
@@ -44,5 +44,5 @@ class FrameworkModel:
     outputs: tuple[str, ...] = ()
     first_weight: tuple[str, tuple[int, ...]] | None = None  # of weights: name and shape of the first one
     architecture: str = ""  # of transformers: BertForSequenceClassification
-    task: str = ""  # as optimum calls it
+    task: str = ""  # as optimum calls it; of adapter weights as peft does
     files: tuple[str, ...] = ()  # of an MLflow folder: the model files in it

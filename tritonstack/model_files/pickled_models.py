@@ -36,20 +36,23 @@ def torch_model(path: Path, outline: PickleOutline) -> FrameworkModel:
             own_modules=_own_modules(outline),
         )
     key = None
-    if isinstance(root, dict):  # Ultralytics and others pickle the module into a mapping
+    if isinstance(root, dict):  # Ultralytics and others pickle the module into a mapping, beside optimizers and options
         for name, value in root.items():
-            if isinstance(value, PickledObject) and value.name not in _CONTAINERS and "torch" not in value.name:
+            if isinstance(value, PickledObject) and value.attribute(_OF_A_MODULE) is not None:
                 return FrameworkModel(
                     format="torch-module",
                     path=path,
                     made_by=value.name,
                     key=str(name),
+                    first_weight=_first_weight(value),
                     own_modules=_own_modules(outline),
                 )
         key = next((each for each in ("state_dict", "model_state_dict", "model") if each in root), None)
     return FrameworkModel(format="torch-weights", path=path, key=key, first_weight=_first_weight(root))
 
 
+_OF_A_MODULE = "_modules"
+"""An attribute of every module of PyTorch (``torch.nn.Module``)."""
 _CONTAINERS = ("collections.OrderedDict", "torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_parameter")
 
 

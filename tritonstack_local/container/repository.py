@@ -25,9 +25,15 @@ from tritonstack.untrusted.tar_reading import first_match
 PARAMETER = "EXECUTION_ENV_PATH"
 MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
 FOLDER = "tritonstack-environment"
+STUB = "triton_python_backend_stub"
 ENVIRONMENT_NOTE = "execution environment"
 """Begins what is said of one that another stands in for."""
 _PYTHON = re.compile(r"^(?:\./)?(?:lib|bin)/python(3\.\d+)(?:/.*)?$")
+_LIBRARY = re.compile(r"^(?:\./)?lib/libpython(3\.\d+)\.so\.1\.0$")
+"""The library of a Python that others embed, as the backend's stub does: conda's have it, virtual environments none."""
+_NUMPY_2 = re.compile(r"^(?:\./)?lib/python3\.\d+/site-packages/numpy-((?:[2-9]|[1-9][0-9])[.0-9]*)\.dist-info")
+_MOST_FILES = 500_000
+"""Of an execution environment, among which one is looked for."""
 
 _ACTIVATE = """\
 # Made by tritonstack: sourced by Triton's Python backend in place of the model's own execution environment.
@@ -37,15 +43,24 @@ PATH={programs}:"$PATH"
 
 
 def with_local_environment(
-    text: str, model: Path, *, archive: Path, environment: Path, python: str, release: str | None, file: str
+    text: str,
+    model: Path,
+    *,
+    archive: Path,
+    environment: Path,
+    python: str,
+    stubs: Path,
+    release: str | None,
+    file: str,
 ) -> tuple[str, str | None]:
-    """A configuration whose execution environment is one for the local server's Python.
+    """A configuration whose execution environment is one that the local server can run.
 
-    Where the archive carries one for that Python, it is used and nothing changes. A path that exists in no
-    container stays, and both servers refuse it: a relative one, which the server looks for in its own
-    working directory, and one outside the model's directory that the archive does not have. Otherwise a folder is made
-    in the model's directory whose ``activate`` puts ``environment`` first on PATH and names the stand-in in the
-    container's log, which is where ``tritonstack local status`` has it from.
+    Where the archive carries one for the server's Python, it is used and nothing changes. One of another Python that
+    brings that Python's shared library, as conda's do, is used too: the server takes the stub for it from the model's
+    directory. A path that exists in no container stays, and both servers refuse it: a relative one, which the server
+    looks for in its own working directory, and one outside the model's directory that the archive does not have.
+    Otherwise a folder is made in the model's directory whose ``activate`` puts ``environment`` first on PATH and names
+    the stand-in in the container's log, which is where ``tritonstack local status`` has it from.
 
     Raises ConfigSyntaxError: the text cannot be read.
 
@@ -55,6 +70,7 @@ def with_local_environment(
         archive: the folder that the model's archive was unpacked into.
         environment: the virtual environment that takes its place.
         python: the minor version of the local server's Python.
+        stubs: the Python backend's helper programs, a folder for each minor version.
         release: the requested Triton release, if there is one.
         file: the configuration's name, for errors.
 
@@ -62,17 +78,25 @@ def with_local_environment(
         the configuration, and a line on the stand-in; None without one.
     """
     named = string_parameter(text, PARAMETER, file=file)
-    if named is None:
-        return text, None
-    if not named.startswith(("/", f"{MODEL_DIRECTORY}/")):
+    if named is None or not named.startswith(("/", f"{MODEL_DIRECTORY}/")):
         return text, None
     packed = _packed(named, model, archive=archive)
     carried = packed_python(packed) if packed else None
-    if packed and carried in (python, None):
+    if packed and carried is None:
+        return text, None
+    new_numpy = _in_environment(packed, _NUMPY_2) if packed else None
+    if packed and carried == python and not new_numpy:
+        return text, None
+    if packed and not new_numpy and (stubs / str(carried) / STUB).is_file() and _in_environment(packed, _LIBRARY):
+        # Source: triton-inference-server/python_backend, README, "Building Custom Python Backend Stub".
+        (model / STUB).unlink(missing_ok=True)
+        shutil.copy(stubs / str(carried) / STUB, model / STUB)
         return text, None
     if not packed and _is_beside(named):
         return text, None
     wanted = f"its Python {carried}" if carried else _release_python(release)
+    if new_numpy:
+        wanted += f" and NumPy {new_numpy}: the local Triton reads arrays of NumPy 1 alone"
     note = f"{ENVIRONMENT_NOTE} {Path(named).name}: {_shown(environment)}, Python {python} in place of {wanted}"
     _write_activate(model, environment, note=note)
     return with_parameter(text, PARAMETER, f"{MODEL_DIRECTORY}/{FOLDER}"), note
@@ -86,6 +110,14 @@ def packed_python(path: Path) -> str | None:
         names = (f"lib/{entry.name}" for entry in sorted(path.glob("lib/python3.*")))
         return next((match[1] for name in names if (match := _PYTHON.fullmatch(name))), None)
     return first_match(path, _PYTHON)
+
+
+def _in_environment(packed: Path, pattern: re.Pattern[str]) -> str | None:
+    """The first group of the first file's name of an execution environment, a folder or a .tar.gz, that matches."""
+    if packed.is_dir():
+        names = (str(path.relative_to(packed)) for path in packed.glob("lib/**/*"))
+        return next((match[1] for name in names if (match := pattern.match(name))), None)
+    return first_match(packed, pattern, most_members=_MOST_FILES)
 
 
 def _packed(named: str, model: Path, *, archive: Path) -> Path | None:
@@ -166,8 +198,12 @@ class TritonFiles:
     @property
     def stub(self) -> Path:
         """The Python backend's helper program for that version."""
-        folder = self.triton / "pytriton" / "tritonserver" / "python_backend_stubs"
-        return folder / self.python_version / "triton_python_backend_stub"
+        return self.stubs / self.python_version / STUB
+
+    @property
+    def stubs(self) -> Path:
+        """A folder for each minor version of Python with the helper program for it."""
+        return self.triton / "pytriton" / "tritonserver" / "python_backend_stubs"
 
     def process_environment(self) -> dict[str, str]:
         """The variables of the server and the Python backend; none of the caller's."""
@@ -310,6 +346,7 @@ def prepare_model_data(
                 archive=folder,
                 environment=files.torch,
                 python=files.python_version,
+                stubs=files.stubs,
                 release=release,
                 file=name,
             )

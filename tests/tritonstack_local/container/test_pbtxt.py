@@ -11,6 +11,7 @@ import pytest
 
 from tests.cases import cases
 from tests.environments import needs
+from tests.models.folders import write
 from tests.tritonstack_local.container.conftest import SageMaker
 from tests.tritonstack_local.fake_parts import wait_for
 from tritonstack.archives.execution_environment import activate_script
@@ -157,6 +158,43 @@ def test_a_path_that_the_image_lacks_too_gets_no_stand_in(path: str, tmp_path: P
     (model / "config.pbtxt").write_text(text)
     assert prepare_model_data(tmp_path, release="24.09", files=FILES) == ()
     assert (model / "config.pbtxt").read_text() == text
+
+
+OTHER = "3.10" if FILES.python_version != "3.10" else "3.12"
+
+
+def add_files(archive: Path, *names: str) -> None:
+    """Empty files in an environment that is packed already."""
+    unpacked = archive.with_suffix(".unpacked")
+    with tarfile.open(archive) as packed:
+        packed.extractall(unpacked, filter="tar")
+    write(unpacked, dict.fromkeys(names, ""))
+    with tarfile.open(archive, "w:gz") as packed:
+        for part in ("bin", "lib"):
+            packed.add(unpacked / part, part)
+    shutil.rmtree(unpacked)
+
+
+def test_one_for_another_python_with_that_pythons_library_runs_with_the_stub_for_it(tmp_path: Path) -> None:
+    model = model_in(tmp_path, packed_for=OTHER)
+    add_files(model / "env.tar.gz", f"lib/libpython{OTHER}.so.1.0")
+    for _ in range(2):  # the container starts again
+        assert prepare_model_data(tmp_path, release="24.09", files=FILES) == ()
+        assert (model / "config.pbtxt").read_text() == CONFIG
+        stub = FILES.stubs / OTHER / "triton_python_backend_stub"
+        assert (model / stub.name).read_bytes() == stub.read_bytes()
+
+
+@pytest.mark.parametrize("packed_for", [FILES.python_version, OTHER])
+def test_one_with_numpy_2_gets_a_stand_in_for_the_local_triton_reads_its_arrays_wrong(
+    packed_for: str, tmp_path: Path
+) -> None:
+    model = model_in(tmp_path, packed_for=packed_for)
+    numpy = f"lib/python{packed_for}/site-packages/numpy-2.1.3.dist-info/METADATA"
+    add_files(model / "env.tar.gz", f"lib/libpython{packed_for}.so.1.0", numpy)
+    (change,) = prepare_model_data(tmp_path, release="24.09", files=FILES)
+    wanted = f"in place of its Python {packed_for} and NumPy 2.1.3: the local Triton reads arrays of NumPy 1 alone"
+    assert change.endswith(wanted)
 
 
 @pytest.mark.parametrize(("packed_for", "changes"), [(FILES.python_version, 0), ("3.4", 1)])
