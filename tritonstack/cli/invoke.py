@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError, visible
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
     from tritonstack.client.body import Array, PayloadFormat
+    from tritonstack.client.copies import CopyCall, LoadCounts
     from tritonstack.client.model_client import ModelResponse
     from tritonstack.client.postprocessing import Meaning
 
@@ -90,6 +92,18 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     "is small and loses nothing, and a binary response.",
 )
 @click.option("--binary", "payload", flag_value="binary", help="Short for --payload binary.")
+@click.option(
+    "--each-copy",
+    is_flag=True,
+    help="NAME's recipe has copies: send the request to each of them in turn, then show hits, loads and unloads.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 100),
+    default=2,
+    show_default=True,
+    help="How often --each-copy goes round. In the first a copy may have to be loaded.",
+)
 @click.option("--raw", is_flag=True, help="Print the output tensors, not their meaning by the model's recipe.")
 @json_option()
 @local_option
@@ -105,12 +119,15 @@ def command(
     outputs: Sequence[str],
     variant: str | None,
     payload: PayloadFormat,
+    each_copy: bool,
+    rounds: int,
     raw: bool,
     as_json: bool,
     local: bool,
 ) -> None:
     """Send a request to a model by its NAME: [endpoint/]model for its current release, or endpoint/archive."""
     # Imported here so that --help and wrong options answer at once.
+    from tritonstack.client.copies import call_each, copies_of  # noqa: PLC0415
     from tritonstack.client.errors import ModelFailedError, ReleaseLookupError  # noqa: PLC0415
     from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs  # noqa: PLC0415
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
@@ -125,6 +142,8 @@ def command(
     documents = _documents(data, files)
     session = calling_session(environment, local=local)
     client = ModelClient(environment=environment, session=session, on_wait=_print_wait)
+    copies = copies_of(client, name) if each_copy else []
+    name = copies[0] if copies else name
     try:
         table = client.tensor_table(name)
     except (InputError, ReleaseLookupError) as error:
@@ -142,6 +161,17 @@ def command(
         raise InputError(problems)
     wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)
     try:
+        if copies:
+            began = datetime.now(UTC)
+            calls = []
+            for call in call_each(
+                client, copies, inputs, wanted, rounds=rounds, payload_format=payload, variant=variant
+            ):
+                calls.append(call)
+                if not as_json:
+                    echo(_copy_line(call))
+            show_counts(calls, _counts(session, calls, began=began), as_json=as_json)
+            return
         answer = client.invoke(name, inputs, wanted, payload_format=payload, variant=variant)
     except ModelFailedError as error:
         archive, repositories = client.resolve(name).archive, Places.of_project().repositories
@@ -158,6 +188,53 @@ def command(
         print_json(_as_json(answer))
     else:
         show(answer)
+
+
+ACCOUNT_SECONDS, LOCAL_SECONDS = 180.0, 8.0
+"""For CloudWatch's figures: a minute's come a minute or two after it; the local AWS's every five seconds."""
+
+
+def _copy_line(call: CopyCall) -> str:
+    which = "first" if call.round == 1 else "repeated"
+    return f"{call.copy}: {call.response.total_milliseconds / 1000:.3f} s, {which}"
+
+
+def _counts(session: Any, calls: Sequence[CopyCall], *, began: datetime) -> LoadCounts:
+    """What CloudWatch counted of the loop, once it has its requests."""
+    from tritonstack.client.copies import await_counts, read_counts  # noqa: PLC0415
+    from tritonstack.local_aws import is_local  # noqa: PLC0415
+
+    cloudwatch, last = session.client("cloudwatch"), calls[-1].response
+    local = is_local(cloudwatch)
+    if not local:
+        echo(f"waiting for CloudWatch's figures, at most {ACCOUNT_SECONDS:.0f} s", err=True)
+    return await_counts(
+        lambda: read_counts(
+            cloudwatch, endpoint=last.endpoint_name, variant=last.variant, begin=began, end=datetime.now(UTC)
+        ),
+        requests=len(calls),
+        seconds=LOCAL_SECONDS if local else ACCOUNT_SECONDS,
+        poll_seconds=1 if local else 10,
+    )
+
+
+def show_counts(calls: Sequence[CopyCall], counts: LoadCounts, *, as_json: bool) -> None:
+    """Print what was counted of a loop over copies; with ``as_json`` its requests, too."""
+    if as_json:
+        rows = [
+            {"copy": each.copy, "round": each.round, "seconds": round(each.response.total_milliseconds / 1000, 6)}
+            for each in calls
+        ]
+        print_json({"calls": rows, "counted": vars(counts)})
+        return
+
+    def text(count: int | None) -> str:
+        return "no figure" if count is None else str(count)
+
+    echo(
+        f"CloudWatch counted for {calls[-1].response.endpoint_name} meanwhile: {text(counts.requests)} requests, "
+        f"{text(counts.hits)} hits, {text(counts.loads)} loads, {text(counts.unloads)} unloads"
+    )
 
 
 STANDARD_INPUT = "-"
