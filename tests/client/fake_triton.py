@@ -43,7 +43,7 @@ def read_request(content: bytes, content_type: str) -> tuple[dict[str, Any], dic
         if not 0 <= size <= len(content):
             raise RefusedError("json-header-size does not fit the body")
         header, tail = content[:size], content[size:]
-    elif content_type != "application/json":
+    elif content_type not in {"application/json", "application/octet-stream"}:  # Triton takes any other as JSON, too
         raise RefusedError(content_type)
     request = json.loads(header)
     arrays = {}

@@ -29,6 +29,7 @@ SERVICES = {
     "CreateProcessingJob": "sagemaker",
 }
 CONVERTED = {
+    "": {"dashboard"},
     "artifacts": {"retain"},  # Delete, Retain
     "builds": {"on_deploy"},
     "endpoints[]": {
@@ -38,10 +39,10 @@ CONVERTED = {
     },  # the count is a custom resource's, of the live fleet
     "endpoints[].container": {"log_verbose"},
     "endpoints[].rollout": {"kind"},  # ALL_AT_ONCE
-    "endpoints[].scaling": {"requests_per_second", "safety_factor"},  # of the target: requests a minute by the factor
+    "endpoints[].scaling": {"requests_per_second", "safety_factor", "cpu_utilization", "gpu_memory"},  # of the target: requests a minute by the factor
     "endpoints[].variants[]": {"model", "initial_instance_count"},
     "network.created": {"nat"},
-    "network.imported": {"endpoints"},
+    "network.imported": {"endpoints", "subnets", "security_group_ids"},  # read from SSM parameters
 }
 """Settings whose value becomes another one: there a change is looked for, and not the value itself."""
 
