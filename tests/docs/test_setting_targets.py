@@ -30,16 +30,15 @@ SERVICES = {
 }
 CONVERTED = {
     "": {"dashboard"},
+    "alarms.thresholds": {"cache_hit_percent", "loading_wait_ms"},  # a ratio, microseconds
     "artifacts": {"retain"},  # Delete, Retain
     "builds": {"on_deploy"},
-    "endpoints[]": {
-        "mode",
-        "description",
-        "initial_instance_count",
-    },  # the count is a custom resource's, of the live fleet
+    # the variant's name has the type without its dots; the count is a custom resource's, of the live fleet
+    "endpoints[]": {"mode", "description", "instance_type", "initial_instance_count"},
     "endpoints[].container": {"log_verbose"},
     "endpoints[].rollout": {"kind"},  # ALL_AT_ONCE
-    "endpoints[].scaling": {"requests_per_second", "safety_factor", "cpu_utilization", "gpu_memory"},  # of the target: requests a minute by the factor
+    # the target: requests a minute by the factor, percent by vCPUs or GPUs
+    "endpoints[].scaling": {"requests_per_second", "safety_factor", "cpu_utilization", "gpu_memory"},
     "endpoints[].variants[]": {"model", "initial_instance_count"},
     "network.created": {"nat"},
     "network.imported": {"endpoints", "subnets", "security_group_ids"},  # read from SSM parameters
