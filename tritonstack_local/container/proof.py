@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
 import re
 import select
 import shutil
@@ -57,8 +58,19 @@ IDLE_SECONDS = 60.0
 """So long a program may take for a response without computing: as long as SageMaker waits for any."""
 _IDLE_SHARE = 0.05
 """Of one core: a process that uses less waits."""
+LOCKED_SECONDS = 60.0
+"""So long nothing may be computed while models are loaded, unless a program waits itself."""
+_LOADING_SHARE = 0.02
+"""The same while models are loaded: Triton, which is asked whether it is ready, takes part of it."""
 _LOOK_SECONDS = 5.0
 ENDED = "killed (SIGKILL), or ended by itself (os._exit): a crash in compiled code would have left its calls"
+BUSY = (
+    "this machine has more to run than it has processors ({load}), and Triton takes a Python model's process for dead "
+    "that gets none for a second. Try again with less running beside it"
+)
+"""Source: python_backend r24.10 src/stub_launcher.cc, ReceiveMessageFromStub: stub_health has to be set within 1 s."""
+LOCKED = "Triton took the process of a Python model for dead while it was loaded, and the two wait for each other"
+CRASHED = "the process of a Python model crashed outside of Python, in Triton's own code or a thread of a library"
 NOT_RUN = (
     "no code of the program runs: execute has returned something else than a list of responses, such as None, and no "
     "response sender has sent one"
@@ -119,22 +131,31 @@ def answer_in_container(
             text = text.replace(folder, f"{repository.resolve()}/")
         return text
 
-    killed = killed_for_memory()
-    with TritonContainer.start(settings, folder=work / "container") as container:
-        try:
-            _await_ready(container)
-            report(f"proof of {model}: asking it")
-            outputs = _ask(container, body)
-        except _ModelFailedError as error:
-            reason = _reason(error, container, shown=shown, killed=killed)
-            if stood_in_for and (lacking := _NO_MODULE.search(reason)):
-                raise LackingModuleError(f"{stood_in_for[0].partition(': ')[2]}, which has no {lacking[1]}") from error
-            if needed := _NEEDS_GPU.search(error.failure.error if error.failure else ""):
-                raise LackingModuleError(f"its program needs a GPU, which this machine has not: {needed[0]}") from error
-            raise WorkFailedError(f"proof of {model} failed: {reason}") from error
-        version = container.server_version or "unknown"
-        peak = _peak_of_tree(container.pid)
-        lines = container.log_path.read_text(errors="replace").splitlines()
+    for attempt in ("container", "container-again"):
+        killed = killed_for_memory()
+        with TritonContainer.start(settings, folder=work / attempt) as container:
+            try:
+                _await_ready(container)
+                report(f"proof of {model}: asking it")
+                outputs = _ask(container, body)
+            except _ModelFailedError as error:
+                # Once more where the model need not be at fault; one that is fails in the same way again.
+                if attempt == "container" and (why := _why_again(error, container)):
+                    report(f"proof of {model}: {why}: again")
+                    container.stop(seconds=0)
+                    continue
+                reason = _reason(error, container, shown=shown, killed=killed)
+                if stood_in_for and (lacking := _NO_MODULE.search(reason)):
+                    stand_in = stood_in_for[0].partition(": ")[2]
+                    raise LackingModuleError(f"{stand_in}, which has no {lacking[1]}") from error
+                if needed := _NEEDS_GPU.search(error.failure.error if error.failure else ""):
+                    lacking_gpu = f"its program needs a GPU, which this machine has not: {needed[0]}"
+                    raise LackingModuleError(lacking_gpu) from error
+                raise WorkFailedError(f"proof of {model} failed: {reason}") from error
+            version = container.server_version or "unknown"
+            peak = _peak_of_tree(container.pid)
+            lines = container.log_path.read_text(errors="replace").splitlines()
+        break
     for failure in logged_failures(container.log_end()):
         if failure.where == "in finalize":  # with a response all the same; on an endpoint it keeps what it holds
             text = shown(indent(failure.text(shown=shown, quoted=True), "  "))
@@ -145,6 +166,27 @@ def answer_in_container(
     return ContainerResponse(
         outputs=outputs, stand_ins=(*stood_in, *unsaid), tools={"tritonserver": version}, peak_bytes=peak
     )
+
+
+def machine_load() -> str:
+    """The machine's load where it has more to run than processors; empty else."""
+    load, processors = os.getloadavg()[0], os.cpu_count() or 1
+    return f"load {load:.1f} on {processors}" if load > processors else ""
+
+
+def _why_again(error: _ModelFailedError, container: TritonContainer) -> str:
+    """Why a second attempt may succeed; empty where the model is at fault, as far as is known.
+
+    Triton takes a process that is silent for a second for dead. While a model is loaded it then frees the queues that
+    the process goes on using, and waits for its end: both wait, or the process crashes in Triton's own code, so without
+    a call of Python (segmentation fault, bus error), and the server after it.
+    """
+    if error.failure is not None and error.failure.error == LOCKED:
+        return LOCKED
+    crash = fatal_error(container.log_end())
+    silent = not crash.calls if crash is not None else error.failure is not None and error.failure.ended
+    load = machine_load()
+    return f"no sign of life from its process, on a busy machine ({load})" if silent and load else ""
 
 
 def _peak_of_tree(pid: int) -> int:
@@ -187,6 +229,7 @@ class _ModelFailedError(Exception):
 def _await_ready(container: TritonContainer) -> None:
     """Wait until the models are loaded. A process that ended while its model is loaded, Triton waits for in vain."""
     deadline, ended = time.monotonic() + START_SECONDS, frozenset[int]()
+    looked, computed = time.monotonic(), computed_seconds(container.pid)
     while True:
         try:
             container.wait_ready(_LOOK_SECONDS)
@@ -199,11 +242,25 @@ def _await_ready(container: TritonContainer) -> None:
             if before & ended:
                 failure = ProgramFailure(error="the process of a Python model ended without an exception", ended=True)
                 raise _ModelFailedError("no model was loaded", failure=failure) from error
-            if time.monotonic() > deadline:
+            now, total = time.monotonic(), computed_seconds(container.pid)
+            if now > deadline:
                 what = f"no model was loaded within {START_SECONDS:g} s"
                 raise _ModelFailedError(what, failure=_standing(container)) from error
+            if total - computed > _LOADING_SHARE * (now - looked):
+                looked, computed = now, total
+            elif now - looked > LOCKED_SECONDS:
+                if _runs_no_program(container):
+                    raise _ModelFailedError("no model was loaded", failure=ProgramFailure(error=LOCKED)) from error
+                looked = now
         else:
             return
+
+
+def _runs_no_program(container: TritonContainer) -> bool:
+    """Whether a Python model's process waits outside of Python, for Triton's messages, and none is in a program."""
+    written = container.log_path.stat().st_size
+    text = container.log_end(since=written) if write_calls(container.pid) else ""
+    return "<no Python frame>" in text and not dumped_calls(text)
 
 
 def _ask(container: TritonContainer, body: Body) -> dict[str, np.ndarray[Any, Any]]:
@@ -252,14 +309,22 @@ def _reason(error: _ModelFailedError, container: TritonContainer, *, shown: Show
 
     ``killed``: processes that Linux had killed for lack of memory before.
     """
-    failure = error.failure
+    failure, crash = error.failure, fatal_error(container.log_end())
+    if failure is None and crash is not None and not crash.calls:
+        load = machine_load()
+        busy = f"; {BUSY.format(load=load)}" if load else ""
+        return shown(f"{CRASHED}: {crash.error}{busy}\n{error.what}")
     if failure is None:
         return shown(f"{error.what}: {error.message}" if error.message else error.what)
-    if failure.ended and (crash := fatal_error(container.log_end())) is not None:
+    if failure.error == LOCKED:
+        failure = replace(failure, error=f"{LOCKED}; try again with less running beside it")
+    elif failure.ended and crash is not None:
         failure = crash
     elif failure.ended:
         for_memory = killed_for_memory() > killed
         why = "Linux killed a process for lack of memory meanwhile" if for_memory else ENDED
+        if not for_memory and (load := machine_load()):
+            why += f"; or {BUSY.format(load=load)}"
         failure = replace(failure, error=f"{failure.error}\n{why}")
     where = f", {failure.where}" if failure.where else ""
     return shown(f"{error.what}{where}:\n{indent(failure.text(shown=shown, quoted=True), '  ')}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tarfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ def prove(
     needs: Collection[str] = ("python",),
     loads: tuple[str, ...] = (),
     environments: Mapping[str, Path] | None = None,
+    report: Callable[[str], None] = lambda _text: None,
     **request: np.ndarray,
 ) -> Any:
     """What the local Triton makes of a request."""
@@ -57,7 +59,7 @@ def prove(
         environments=environments or {},
         loads=loads,
         work=folder / "work",
-        report=lambda _text: None,
+        report=report,
     )
 
 
@@ -100,6 +102,7 @@ def test_a_program_that_fails_shows_its_own_traceback_or_what_is_known_of_its_en
 ) -> None:
     monkeypatch.setattr(proof, "IDLE_SECONDS", 2.0)
     monkeypatch.setattr(proof, "_LOOK_SECONDS", 1.0)
+    monkeypatch.setattr(proof, "machine_load", lambda: "")
     program = FAILING.format(**dict.fromkeys(("top", "method", "initialize", "execute"), "pass") | parts)
     made = repository(tmp_path, program)
     write(made, {"double/1/helper.py": HELPER, "double/1/broken.py": "x = (1,\n"})
@@ -107,6 +110,102 @@ def test_a_program_that_fails_shows_its_own_traceback_or_what_is_known_of_its_en
         prove(tmp_path, made, x=X)
     said = re.sub(r"python3\.\d+/ctypes/__init__.py\", line \d+", "ctypes", str(caught.value).replace(f"{made}/", ""))
     assert said == f"proof of double failed: {text}".rstrip("\n")
+
+
+STOPPING = """\
+import os, signal, subprocess
+import triton_python_backend_utils as pb_utils
+
+def stop_once():
+    marker = os.path.join(os.path.dirname(__file__), "stopped")
+    if not os.path.exists(marker):
+        open(marker, "w").close()
+        subprocess.Popen(["sh", "-c", f"sleep 4; kill -CONT {{os.getpid()}}"])
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+class TritonPythonModel:
+    def initialize(self, args):
+        {initialize}
+    def execute(self, requests):
+        {execute}
+        x = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
+        return [pb_utils.InferenceResponse(output_tensors=[pb_utils.Tensor("y", 2 * item)]) for item in x]
+"""
+"""A program whose process stands still for seconds, once, as one that gets no processor does."""
+
+
+@installed
+@pytest.mark.parametrize("method", ["initialize", "execute"])
+def test_a_process_that_gets_no_processor_for_a_second_is_tried_again_on_a_busy_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    made = repository(tmp_path, STOPPING.format(**{"initialize": "pass", "execute": "pass"} | {method: "stop_once()"}))
+    monkeypatch.setattr(proof, "machine_load", lambda: "load 9.0 on 2")
+    monkeypatch.setattr(proof, "LOCKED_SECONDS", 10.0)
+    reports: list[str] = []
+    answered = prove(tmp_path, made, x=X, report=reports.append)
+    assert answered.outputs["y"].tolist() == [[5.0]]
+    [again] = [each for each in reports if each.endswith(": again")]
+    silent = "no sign of life from its process, on a busy machine (load 9.0 on 2)"
+    assert again in [f"proof of double: {why}: again" for why in (silent, proof.LOCKED)]
+
+
+BUS_ERROR = """\
+Fatal Python error: Bus error
+
+Current thread 0x00007f9678fce000 (most recent call first):
+  <no Python frame>
+terminate called after throwing an instance of 'boost::interprocess::lock_exception'
+"""
+"""The end of a server's log, as four servers left it on a machine with load 14 to 20."""
+IN_PROGRAM = BUS_ERROR.replace("<no Python frame>", 'File "/opt/ml/model/double/1/model.py", line 3 in execute')
+SILENT = "Stub process 'double_0_0' is not healthy."
+
+
+@pytest.mark.parametrize(
+    ("log", "message", "busy", "again", "said"),
+    [
+        (
+            BUS_ERROR,
+            "",
+            True,
+            True,
+            "crashed outside of Python, .*: Fatal Python error: Bus error; this machine has more",
+        ),
+        (
+            BUS_ERROR,
+            "",
+            False,
+            False,
+            "crashed outside of Python, .*: Fatal Python error: Bus error\nthe container ended",
+        ),
+        (IN_PROGRAM, SILENT, True, False, "line 3, in execute"),
+        ("", SILENT, True, True, "; or this machine has more to run than it has processors"),
+        ("", SILENT, False, False, "ended by itself"),
+        ("", "no such file", True, False, "no such file"),
+    ],
+)
+def test_a_failure_that_a_busy_machine_explains_is_tried_again_there_alone(
+    monkeypatch: pytest.MonkeyPatch, *, log: str, message: str, busy: bool, again: bool, said: str
+) -> None:
+    monkeypatch.setattr(proof, "machine_load", lambda: "load 9.0 on 2" if busy else "")
+    container: Any = SimpleNamespace(log_end=lambda: log)
+    error = proof._ModelFailedError("the container ended with exit code 139", message)
+    assert bool(proof._why_again(error, container)) is again
+    text = proof._reason(error, container, shown=lambda file: file, killed=proof.killed_for_memory())
+    assert re.search(said, text), text
+
+
+@installed
+def test_a_second_failure_of_that_kind_says_what_triton_does_on_a_busy_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "machine_load", lambda: "load 9.0 on 2")
+    program = FAILING.format(top="", method="pass", initialize="pass", execute="os._exit(3)")
+    with pytest.raises(
+        WorkFailedError, match=r"processors \(load 9\.0 on 2\), and Triton takes a Python model's process"
+    ):
+        prove(tmp_path, repository(tmp_path, program), x=X)
 
 
 @installed
