@@ -28,6 +28,10 @@ def test_the_metrics_and_dimensions_that_aws_documents_have_names_here() -> None
     [
         ("verification/calls.py", {"AWS/SageMaker", "ModelUnloadingTime", "EndpointName", "VariantName"}),
         ("load_test/results.py", {"AWS/SageMaker", "ModelLatency", "OverheadLatency", "EndpointName", "VariantName"}),
+        (
+            "load_test/results.py",
+            {"/aws/sagemaker/Endpoints", "CPUUtilization", "GPUUtilization", "GPUMemoryUtilization"},
+        ),
         ("scaling/target.py", {"sagemaker:variant:DesiredInstanceCount"}),
         ("scaling/deployment.py", {"Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"}),
         ("activation/deployment.py", {"Custom::PublishedArchives"}),

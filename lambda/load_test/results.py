@@ -31,8 +31,23 @@ COLUMNS = (
     "model_latency_as_printed",
     "cost_per_hour_usd",
     "implied_hourly_price_usd",
+    "cpu_utilization",
+    "memory_utilization",
+    "gpu_utilization",
+    "gpu_memory_utilization",
 )
-"""Of the published load test's table, which ``tritonstack capacity size --measurements`` reads."""
+"""Of the published load test's table, which ``tritonstack capacity size --measurements`` reads; utilization in per
+cent as in the table of ``capacity bench``."""
+EXPECTED = {"cpu_percent": "CpuUtilization", "memory_percent": "MemoryUtilization"}
+"""What Inference Recommender reports, NaN where it has none (API reference: RecommendationMetrics)."""
+INSTANCES = "/aws/sagemaker/Endpoints"
+OF_INSTANCES = {
+    "cpu_percent": "CPUUtilization",
+    "memory_percent": "MemoryUtilization",
+    "gpu_percent": "GPUUtilization",
+    "gpu_memory_percent": "GPUMemoryUtilization",
+}
+"""What each instance of the job's endpoint writes to CloudWatch once a minute."""
 NAMESPACE = "AWS/SageMaker"
 METRICS = ("ModelLatency", "OverheadLatency")
 """In microseconds (developer guide: "Endpoint invocation metrics")."""
@@ -83,12 +98,13 @@ def measured_name(
     return " ".join([configuration(job), *(f"{name}={own[name]}" for name in differing)])
 
 
-def table(settings: Settings, described: Described) -> str:
+def table(settings: Settings, described: Described, document: Mapping[str, Any]) -> str:
     """The table, a line for each recommendation with figures. An unknown price is left out, never zero.
 
     A default job whose recommendation a load test of the same configuration and type has measured has no line: it has
-    chosen what that one is run with.
+    chosen what that one is run with. ``document``: what :func:`gathered` found, for the utilization.
     """
+    used = {each["endpoint"]: each["points"][0]["utilization"] for each in document["results"] if each["points"]}
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -96,7 +112,8 @@ def table(settings: Settings, described: Described) -> str:
     for job in settings["jobs"]:
         found = list((described[job["name"]] or {}).get("InferenceRecommendations") or ())
         for each in found:
-            row = _row(measured_name(job, each, found), each)
+            utilization = used.get(each["EndpointConfiguration"]["EndpointName"]) or {}
+            row = _row(measured_name(job, each, found), each, utilization)
             if row["invocations_per_min_per_instance"] and row["model_latency_as_printed"]:
                 rows.setdefault((str(row["configuration_name"]), str(row["instance_type"])), (job, row))
     measured = {
@@ -108,7 +125,7 @@ def table(settings: Settings, described: Described) -> str:
     return text.getvalue()
 
 
-def _row(name: str, recommendation: Mapping[str, Any]) -> dict[str, Any]:
+def _row(name: str, recommendation: Mapping[str, Any], utilization: Mapping[str, Any]) -> dict[str, Any]:
     metrics, endpoint = recommendation.get("Metrics", {}), recommendation["EndpointConfiguration"]
     count = endpoint.get("InitialInstanceCount", 1)
     cost = metrics.get("CostPerHour") or None
@@ -120,6 +137,11 @@ def _row(name: str, recommendation: Mapping[str, Any]) -> dict[str, Any]:
         "model_latency_as_printed": metrics.get("ModelLatency"),
         "cost_per_hour_usd": "" if cost is None else round(cost, 4),
         "implied_hourly_price_usd": "" if cost is None else round(round(cost, 4) / count, 6),
+        **{
+            name: "" if (value := utilization.get(name.replace("_utilization", "_percent"))) is None else value
+            for name in COLUMNS
+            if name.endswith("_utilization")
+        },
     }
 
 
@@ -134,6 +156,8 @@ def _result(
 ) -> dict[str, Any]:
     endpoint = recommendation["EndpointConfiguration"]
     figures, refused = endpoint_figures(recommendation, aws.cloudwatch)
+    highest = {} if refused else _highest_minute(recommendation, aws.cloudwatch)
+    point = {**_point(job, recommendation), "utilization": _utilization(recommendation, highest)}
     return {
         **skeleton,
         "configuration": name,
@@ -142,8 +166,9 @@ def _result(
         "variant": endpoint["VariantName"],
         "instance_type": endpoint["InstanceType"],
         "instance_count": endpoint.get("InitialInstanceCount", 1),
-        "points": [_point(job, recommendation)],
+        "points": [point],
         "endpoint_figures": figures,
+        "utilization": {"source": "CloudWatch", **highest} if highest else None,
         "ended_by": f"{ended_by}; CloudWatch returned no figures: {refused}" if refused else ended_by,
     }
 
@@ -202,27 +227,60 @@ def endpoint_figures(
     These have the percentiles, which Inference Recommender does not report. There are none where CloudWatch has none,
     refuses, or the time is unknown.
     """
-    began, ended = recommendation.get("InvocationStartTime"), recommendation.get("InvocationEndTime")
-    if began is None or ended is None:
+    query = _query(recommendation)
+    if query is None:
         return [], ""
-    endpoint = recommendation["EndpointConfiguration"]
-    # CloudWatch stores a minute's figures under its first second, and excludes the end.
-    began, ended = _minute(began.timestamp(), math.floor), _minute(ended.timestamp() + 1, math.ceil)
-    query: dict[str, Any] = {
-        "Namespace": NAMESPACE,
-        "Dimensions": [
-            {"Name": "EndpointName", "Value": endpoint["EndpointName"]},
-            {"Name": "VariantName", "Value": endpoint["VariantName"]},
-        ],
-        "StartTime": began,
-        "EndTime": ended,
-        "Period": max(MINUTE, int((ended - began).total_seconds())),
-    }
+    seconds = int((query["EndTime"] - query["StartTime"]).total_seconds())
+    query |= {"Namespace": NAMESPACE, "Period": max(MINUTE, seconds)}
     try:
         found = [_figures(name, query, cloudwatch) for name in METRICS]
     except (BotoCoreError, ClientError) as error:
         return [], str(error)
     return [each for each in found if each is not None], ""
+
+
+def _query(recommendation: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The endpoint and the whole minutes of a recommendation's test; None where the time is unknown."""
+    began, ended = recommendation.get("InvocationStartTime"), recommendation.get("InvocationEndTime")
+    if began is None or ended is None:
+        return None
+    endpoint = recommendation["EndpointConfiguration"]
+    return {
+        "Dimensions": [
+            {"Name": "EndpointName", "Value": endpoint["EndpointName"]},
+            {"Name": "VariantName", "Value": endpoint["VariantName"]},
+        ],
+        # CloudWatch stores a minute's figures under its first second, and excludes the end.
+        "StartTime": _minute(began.timestamp(), math.floor),
+        "EndTime": _minute(ended.timestamp() + 1, math.ceil),
+    }
+
+
+def _highest_minute(recommendation: Mapping[str, Any], cloudwatch: CloudWatchClient) -> dict[str, float]:
+    """The highest minute of each metric of the job's instances; empty where CloudWatch has none, or refuses."""
+    query = _query(recommendation)
+    found: dict[str, float] = {}
+    if query is None:
+        return found
+    query |= {"Namespace": INSTANCES, "Period": MINUTE, "Statistics": ["Maximum"]}
+    for field, metric in OF_INSTANCES.items():
+        try:
+            points = cloudwatch.get_metric_statistics(**query, MetricName=metric)["Datapoints"]
+        except (BotoCoreError, ClientError):
+            return {}
+        if points:
+            found[field] = max(point["Maximum"] for point in points)
+    return found
+
+
+def _utilization(recommendation: Mapping[str, Any], highest: Mapping[str, float]) -> dict[str, Any] | None:
+    """Inference Recommender's own at the most invocations; what it does not report is CloudWatch's highest minute."""
+    metrics = recommendation.get("Metrics", {})
+    expected = {field: metrics.get(name) for field, name in EXPECTED.items()}
+    reported = {field: value for field, value in expected.items() if value is not None and math.isfinite(value)}
+    more = {field: value for field, value in highest.items() if field not in reported}
+    sources = [GENERATOR] * bool(reported) + ["CloudWatch's highest minute"] * bool(more)
+    return {"source": ", ".join(sources), **reported, **more} if sources else None
 
 
 def _minute(seconds: float, rounded: Callable[[float], int]) -> datetime:

@@ -154,7 +154,7 @@ def _gather(test: str, settings: Settings, aws: Aws, place: Place, *, complete: 
     missing = [name for name, one in described.items() if one is None]
     noted = {name: note["why"] for name in missing if (note := read(aws, place, test, _note(name))) is not None}
     document, failed = gathered(settings, described, aws, complete=complete, not_started=noted)
-    write(aws, place, test, TABLE, table(settings, described))
+    write(aws, place, test, TABLE, table(settings, described, document))
     write(aws, place, test, RESULTS, json.dumps(document, indent=1))  # last: it marks that the table exists
     return failed
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.fake_aws import FakeAws
 from tests.tritonstack_capacity.bench.test_cloud_settings import configuration, settings_of
@@ -35,13 +38,15 @@ def recommendation(*, instance_type: str = "ml.g4dn.xlarge", count: int = 1, **m
     }
 
 
-def gathered(*descriptions: dict[str, Any] | None, **settings: Any) -> tuple[BenchDocument, list[str], str, FakeAws]:
+def gathered(
+    *descriptions: dict[str, Any] | None, metric_statistics: Any = None, **settings: Any
+) -> tuple[BenchDocument, list[str], str, FakeAws]:
     """Document, failures and table for one configuration's jobs with these descriptions of SageMaker."""
     made = settings_of(configuration("fast"), **settings)
     described = dict(zip([job["name"] for job in made["jobs"]], descriptions, strict=True))
-    aws = FakeAws(responses={"cloudwatch.GetMetricStatistics": {"Datapoints": []}})
+    aws = FakeAws(responses={"cloudwatch.GetMetricStatistics": metric_statistics or {"Datapoints": []}})
     document, failed = results.gathered(made, described, clients.Aws(aws.client), complete=True, not_started={})
-    return BenchDocument.model_validate(document), failed, results.table(made, described), aws
+    return BenchDocument.model_validate(document), failed, results.table(made, described, document), aws
 
 
 def completed(*found: dict[str, Any]) -> dict[str, Any]:
@@ -108,3 +113,42 @@ def test_metrics_are_requested_for_the_whole_minutes_around_a_test() -> None:
     assert {each["StartTime"] for each in requests} == {BEGAN.replace(second=0)}
     assert all(each["EndTime"] > BEGAN + timedelta(seconds=1500) for each in requests)
     assert {each["Period"] % 60 for each in requests} == {0}
+
+
+def gpu_minutes(request: dict[str, Any]) -> dict[str, Any]:
+    """Two minutes of every metric of the instances; none of latency."""
+    values = {"GPUUtilization": (40.0, 97.0), "GPUMemoryUtilization": (30.0, 31.0), "CPUUtilization": (90.0, 180.0)}
+    found = values.get(request["MetricName"], ())
+    return {"Datapoints": [{"Timestamp": BEGAN, "Maximum": value} for value in found]}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "expected"),
+    [
+        (55.5, (55.5, 97, "SageMaker Inference Recommender, CloudWatch's highest minute")),
+        (float("nan"), (180, 97, "CloudWatch's highest minute")),
+    ],
+)
+def test_utilization_is_the_recommenders_where_it_has_one_and_a_gpus_is_cloudwatchs(
+    cpu: float, expected: tuple[float, float, str]
+) -> None:
+    found = completed(recommendation(CpuUtilization=cpu))
+    document, _, table, _ = gathered(found, metric_statistics=gpu_minutes)
+    [result] = document.results
+    used = result.points[0].utilization
+    assert used is not None
+    assert (used.cpu_percent, used.gpu_percent, used.source) == expected
+    assert result.utilization is not None
+    assert (result.utilization.cpu_percent, result.utilization.gpu_memory_percent) == (180, 31)
+    [row] = csv.DictReader(table.splitlines())
+    assert [row[name] for name in ("cpu_utilization", "memory_utilization", "gpu_utilization")] == [
+        str(expected[0]),
+        "",
+        "97.0",
+    ]
+
+
+def test_without_figures_of_a_gpu_there_is_none_in_results_and_table() -> None:
+    document, _, table, _ = gathered(completed(recommendation()))
+    assert [(each.utilization, each.points[0].utilization) for each in document.results] == [(None, None)]
+    assert [row["gpu_utilization"] for row in csv.DictReader(table.splitlines())] == [""]

@@ -27,6 +27,7 @@ from tritonstack_capacity.bench.perf_analyzer import find_program, kserve_data
 from tritonstack_capacity.bench.results_folder import write_results
 from tritonstack_capacity.bench.settings import BenchSettings, Progress
 from tritonstack_capacity.bench.subject import Subject, configured_names, find_target, payload_of
+from tritonstack_capacity.bench.utilization import EndpointUtilization
 
 
 def machine() -> dict[str, str]:
@@ -130,7 +131,28 @@ class Bench:
         failed = bool(points) and not any(
             point.all.answered and not stop.too_many_failed(point.all) for point in points
         )
-        return one.result.model_copy(update={"endpoint_figures": figures, "failed": failed})
+        result = one.result.model_copy(update={"endpoint_figures": figures, "failed": failed})
+        return result if self._local else self._with_utilization(subject, result, one.times)
+
+    def _with_utilization(
+        self, subject: Subject, result: ResultPart, times: Sequence[tuple[datetime, datetime]]
+    ) -> ResultPart:
+        """The result with CloudWatch's utilization of each load and of the whole test, where it has any."""
+        variant = subject.target.variant
+        if variant is None or not times:
+            return result
+        used = EndpointUtilization(
+            self._session.client("cloudwatch"),
+            endpoint=result.endpoint,
+            variant=variant,
+            begin=times[0][0],
+            end=times[-1][1],
+        )
+        points = [
+            point.model_copy(update={"utilization": used.during(begin, end)})
+            for point, (begin, end) in zip(result.points, times, strict=True)
+        ]
+        return result.model_copy(update={"points": points, "utilization": used.highest()})
 
     def _names(self) -> dict[str, str]:
         settings = self._settings

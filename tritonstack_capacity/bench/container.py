@@ -171,6 +171,7 @@ class LocalContainer:
     port: int  # of SageMaker's front end
     metrics_port: int  # of Triton's own figures
     server_version: str | None  # as the server logged it; None where it did not
+    pid: int | None = None  # of the server, whose utilization is the container's
 
     def request(self, target: BenchTarget, body: Body, *, name_hash: str | None) -> ReadyRequest:
         """The HTTP request that SageMaker sends to the container; ``name_hash`` None: the one model of its endpoint."""
@@ -210,6 +211,7 @@ def local_container(status: Mapping[str, Any], endpoint: str) -> Iterator[LocalC
         "port": _port(process.cmdline(), *SAGEMAKER_PORT),
         "metrics_port": _port(process.cmdline(), *METRICS_PORT),
         "server_version": fleet["server_version"],
+        "pid": process.pid,
     }
     if fleet["isolation"] != "namespace":
         yield LocalContainer(open_socket=_plain_socket, **parts)

@@ -15,7 +15,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.client.body import Body
 from tritonstack.lint.instances import UNLIKE
 from tritonstack.models.model_config import read_config
-from tritonstack_capacity.bench.measuring import DocumentPart, PointPart
+from tritonstack_capacity.bench.measuring import DocumentPart, PointPart, UtilizationPart
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.bench.subject import Subject
 from tritonstack_capacity.csv_file import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE, THIS_MACHINE
@@ -73,6 +73,9 @@ class ResultPart(DocumentPart):
     calls: int = Field(0, description="Every request that was sent: first ones, warm-ups and loads.")
     points: list[PointPart]
     endpoint_figures: list[EndpointPart]
+    utilization: UtilizationPart | None = Field(
+        None, description="Of the whole test: the highest minute of the busiest instance, locally the highest load."
+    )
     published: int = Field(0, description="0: earlier versions could put latencies to CloudWatch.")
     ended_by: str = Field(description="Why no more load followed.")
     failed: bool = Field(False, description="Whether it was cut short.")
@@ -142,7 +145,14 @@ def settings_part(settings: BenchSettings) -> dict[str, Any]:
     return found
 
 
-OWN_COLUMNS = ("latency_percentile", "load", "stable", "payload_format", "way")
+UTILIZATION_COLUMNS = {
+    "cpu_percent": "cpu_utilization",
+    "memory_percent": "memory_utilization",
+    "gpu_percent": "gpu_utilization",
+    "gpu_memory_percent": "gpu_memory_utilization",
+}
+"""Field of ``UtilizationPart`` → column, per cent."""
+OWN_COLUMNS = ("latency_percentile", "load", "stable", "payload_format", "way", *UTILIZATION_COLUMNS.values())
 """Not in the published table."""
 OPTIMISATION = ("model_optimization", "dynamic_batching", "instance_group_config")
 COLUMNS = (CONFIGURATION, *OPTIMISATION, INSTANCE_TYPE, "vcpus", GPUS, RATE, LATENCY, *OWN_COLUMNS)
@@ -194,6 +204,15 @@ def _row(result: ResultPart, point: PointPart, *, name: str, percentile: str) ->
     yield "stable", "Yes" if point.stable else "No"
     yield "payload_format", result.payload_format
     yield "way", result.way
+    used = utilization_at(result, point)
+    for field, column in UTILIZATION_COLUMNS.items():
+        value = getattr(used, field, None)
+        yield column, ABSENT if value is None else f"{value:.1f}"
+
+
+def utilization_at(result: ResultPart, point: PointPart) -> UtilizationPart | None:
+    """A load's utilization; the whole test's where it has no minute of its own. None where neither was measured."""
+    return point.utilization or result.utilization
 
 
 def addressed_config(config: Mapping[str, str], name: str) -> str:
@@ -261,6 +280,20 @@ def _unlike(document: BenchDocument) -> Iterator[str]:
             )
 
 
+UTILIZATION_NAMES = {
+    "cpu_percent": "CPU",
+    "memory_percent": "memory",
+    "gpu_percent": "GPU",
+    "gpu_memory_percent": "GPU memory",
+}
+
+
+def _utilization_line(part: UtilizationPart) -> str:
+    known = {name: getattr(part, field) for field, name in UTILIZATION_NAMES.items()}
+    values = ", ".join(f"{name} {value:.3g} %" for name, value in known.items() if value is not None)
+    return f"highest utilization: {values} (100 % is one vCPU or GPU; {part.source})"
+
+
 def _notes(result: ResultPart) -> Iterator[str]:
     """Why it ended, its cold starts, what SageMaker measured, and the failure of each load that was most frequent."""
     name = f"{result.configuration} ({result.payload_format})"
@@ -276,6 +309,8 @@ def _notes(result: ResultPart) -> Iterator[str]:
             f"{name}: {each.metric} p50 {each.p50_ms:.4g}, p95 {each.p95_ms:.4g}, p99 {each.p99_ms:.4g} ms "
             f"of the {each.invocations:,} requests that are counted in those minutes; this test sent {result.calls:,}"
         )
+    if result.utilization is not None:
+        yield f"{name}: {_utilization_line(result.utilization)}"
     for point in result.points:
         worst = max(point.failures.items(), key=lambda item: item[1], default=None)
         if worst is not None:

@@ -79,6 +79,16 @@ class ServerPart(DocumentPart):
     output_ms: float
 
 
+class UtilizationPart(DocumentPart):
+    """Utilization in CloudWatch's units: of several vCPUs or GPUs the sum. Null: not measured, as without a GPU."""
+
+    source: str
+    cpu_percent: float | None = Field(None, description="CPUUtilization: 100 for each vCPU, locally for each core.")
+    memory_percent: float | None = Field(None, description="MemoryUtilization, of the machine's.")
+    gpu_percent: float | None = Field(None, description="GPUUtilization: 100 for each GPU.")
+    gpu_memory_percent: float | None = Field(None, description="GPUMemoryUtilization: 100 for each GPU.")
+
+
 class PointPart(DocumentPart):
     """A load and its results."""
 
@@ -93,6 +103,11 @@ class PointPart(DocumentPart):
     failures: dict[str, int] = Field(description="What went wrong → how often, warm-up included.")
     server: list[ServerPart] = Field(
         description="Triton's own figures of the load, its warm-up included; of a local endpoint alone."
+    )
+    utilization: UtilizationPart | None = Field(
+        None,
+        description="Mean of the load: of the minutes in CloudWatch of which it fills at least half, locally of all of "
+        "it, its warm-up included; of Inference Recommender what it expects at the most invocations.",
     )
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlparse
 
@@ -34,6 +34,7 @@ from tritonstack_capacity.bench.measuring import Measuring, PointPart, load_line
 from tritonstack_capacity.bench.perf_analyzer import Analyser, kserve_data, running_proxy
 from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings, Progress
 from tritonstack_capacity.bench.subject import BenchTarget, Subject, describe_endpoint
+from tritonstack_capacity.bench.utilization import ContainerUtilization, highest_of
 
 ONCE = Config(retries={"total_max_attempts": 1})
 
@@ -117,6 +118,7 @@ class OneModel:
 
     Attributes:
         result: so far.
+        times: begin and end of each load of ``result.points``.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class OneModel:
         self._local = is_local(self._sagemaker)
         self._body = subject.payload.body(subject.payload_format)
         self.result = result_part(subject, self._body, local=self._local, container=settings.container)
+        self.times: list[tuple[datetime, datetime]] = []
 
     async def run(self) -> None:
         """Run the whole measurement; ``result`` holds its outcome.
@@ -240,18 +243,24 @@ class OneModel:
             data = kserve_data(self._subject.payload, self._subject.manifest)
             analyser = Analyser(settings, way, data=data, budget=budget)
         counters = ServerCounters(container, progress=self._progress)
+        usage = ContainerUtilization(None if container is None else container.pid)
         points = (
             measuring.ramp(settings.phases, settings.stop) if settings.phases else self._levels(analyser or measuring)
         )
-        ended_by, before = EVERY_LOAD, self.result.calls
+        ended_by, before, began = EVERY_LOAD, self.result.calls, datetime.now(UTC)
         async with contextlib.aclosing(points):
             async for point, reason in points:
                 ended_by = reason or ended_by
                 self._progress.note(load_line(self._subject.title, point))
+                found = point.model_copy(update={"server": counters.since(), "utilization": usage.since()})
+                points_so_far = [*self.result.points, found]
                 self._set(
-                    points=[*self.result.points, point.model_copy(update={"server": counters.since()})],
+                    points=points_so_far,
+                    utilization=highest_of(each.utilization for each in points_so_far),
                     calls=before + settings.max_calls - budget.calls,
                 )
+                self.times.append((began, ended := datetime.now(UTC)))
+                began = ended
                 if analyser is not None:
                     self._set(generator=f"perf_analyzer {analyser.version}")
                 self._keep(self.result)

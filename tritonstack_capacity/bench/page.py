@@ -24,7 +24,16 @@ from tritonstack.pages.charts import (
     value_text,
 )
 from tritonstack.pages.page import Figure, Page, Section, Table, render
-from tritonstack_capacity.bench.document import BenchDocument, ResultPart, best_point, is_recommended, notes, where
+from tritonstack_capacity.bench.document import (
+    UTILIZATION_NAMES,
+    BenchDocument,
+    ResultPart,
+    best_point,
+    is_recommended,
+    notes,
+    utilization_at,
+    where,
+)
 from tritonstack_capacity.bench.measuring import CONFIDENCE, IntervalPart, PointPart
 from tritonstack_capacity.bench.subject import FORMATS
 
@@ -211,10 +220,11 @@ def _highest_throughput(named: _Named, best: Sequence[Measured], *, limit: float
 def _loads(document: BenchDocument) -> Table:
     percentile = f"{document.settings['rule']['percentile']:g}"
     columns = ("configuration", "load", "a minute", "± %", "p50 ms", f"p{percentile} ms", "± %", "p99 ms", "rounds")
-    more = ("failed", "Triton ms", "queue ms", "compute ms", "batch")
+    more = ("failed", "Triton ms", "queue ms", "compute ms", "batch", *UTILIZATION_COLUMNS)
     named = _Named(document.results)
     groups = [
-        [list(_cells(named.name(result), point, percentile)) for point in result.points] for result in document.results
+        [[*_cells(named.name(result), point, percentile), *_utilization(result, point)] for point in result.points]
+        for result in document.results
     ]
     return _table((*columns, *more), groups)
 
@@ -231,6 +241,16 @@ def _cells(name: str, point: PointPart, percentile: str) -> Iterator[str]:
     yield Markup('<span class="bad">{}</span>').format(point.all.failed) if point.all.failed else "0"
     servers = [(each.request_ms, each.queue_ms, each.compute_ms, each.mean_batch) for each in point.server[:1]]
     yield from map(value_text, servers[0]) if servers else [""] * 4
+
+
+UTILIZATION_COLUMNS = tuple(f"{name} %" for name in UTILIZATION_NAMES.values())
+
+
+def _utilization(result: ResultPart, point: PointPart) -> Iterator[str]:
+    used = utilization_at(result, point)
+    for field in UTILIZATION_NAMES:
+        value = getattr(used, field, None)
+        yield "" if value is None else value_text(value)
 
 
 def _spread(interval: IntervalPart | None) -> float | None:
@@ -275,10 +295,11 @@ def _jobs(document: BenchDocument) -> Table:
                 *(value_text(rate * result.instance_count) if rate else "", value_text(rate) if rate else ""),
                 "" if latency is None else value_text(latency),
                 "" if latency is None else "yes" if latency <= limit else "no",
+                *(_utilization(result, result.points[0]) if result.points else [""] * len(UTILIZATION_COLUMNS)),
             )
         )
     columns = ("configuration", "instance type", "instances", "a minute", "a minute each", "latency ms", "within limit")
-    return _table(columns, [rows])
+    return _table((*columns, *UTILIZATION_COLUMNS), [rows])
 
 
 def _rate(result: ResultPart) -> float:

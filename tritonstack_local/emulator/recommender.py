@@ -169,6 +169,14 @@ DEFAULT_SECONDS = 45 * 60.0
 CONSTRUCTED = "constructed-by-the-local-aws"
 """How the id of every recommendation begins: no endpoint was made and nothing was measured."""
 LATENCY_MS, INVOCATIONS = 100, 600  # of one user, in a minute
+CPU_PERCENT, MEMORY_PERCENT = 50.0, 25.0
+UTILIZATION = {
+    aws_names.CPU_UTILIZATION: 60.0,
+    aws_names.MEMORY_UTILIZATION: 30.0,
+    aws_names.GPU_UTILIZATION: 80.0,
+    aws_names.GPU_MEMORY_UTILIZATION: 40.0,
+}
+"""Of the endpoint's instance in CloudWatch."""
 LONGEST_PREFIX = 40
 OWN_TYPES = ["ml.g4dn.xlarge", "ml.g5.xlarge"]
 """Of a default job whose package supports no type by name."""
@@ -292,8 +300,8 @@ class RecommendationJob(Record):
         figures: dict[str, Any] = {
             "MaxInvocations": INVOCATIONS,
             "ModelLatency": LATENCY_MS,
-            "CpuUtilization": 50.0,
-            "MemoryUtilization": 25.0,
+            "CpuUtilization": CPU_PERCENT,
+            "MemoryUtilization": MEMORY_PERCENT,
             "ModelSetupTime": 1,
         }
         price = hosting_price(instance_type=test.instance_type, region=self.region)
@@ -442,14 +450,16 @@ def _missing(package: Record) -> str | None:
 
 
 def _write_metrics(job: RecommendationJob) -> None:
-    """The endpoint's latencies, as CloudWatch has them of a real one: constructed, in microseconds."""
+    """The endpoint's latencies and utilization, as CloudWatch has them of a real one: constructed."""
     for test in job.load_tests:
         name = job.made(test)
-        datum = {
-            "MetricName": aws_names.MODEL_LATENCY,
-            "Dimensions": aws_names.dimension_list(aws_names.variant_dimensions(name, name)),
-            "Unit": "Microseconds",
-            "Timestamp": (job.ended or 0.0) - 1,
-            "Values": [LATENCY_MS * 1000 * share for share in SHARES_MS],
-        }
-        metrics.write(aws_names.SAGEMAKER, [datum])
+        dimensions = aws_names.dimension_list(aws_names.variant_dimensions(name, name))
+        common = {"Dimensions": dimensions, "Timestamp": (job.ended or 0.0) - 1}
+        latencies = [LATENCY_MS * 1000 * share for share in SHARES_MS]
+        latency = {"MetricName": aws_names.MODEL_LATENCY, "Unit": "Microseconds", "Values": latencies}
+        metrics.write(aws_names.SAGEMAKER, [{**common, **latency}])
+        gauges = [
+            {**common, "MetricName": metric, "Unit": "Percent", "Values": [value]}
+            for metric, value in UTILIZATION.items()
+        ]
+        metrics.write(aws_names.INSTANCES, gauges)

@@ -108,6 +108,9 @@ def test_the_steps_register_start_look_gather_and_clean_up_and_may_be_repeated(
     assert document.results[1].container_parameters == {"OMP_NUM_THREADS": "4"}
     rows = read(aws, bucket, written, "measurements.csv").splitlines()[1:]
     assert [row.split(",")[0] for row in rows] == ["fast"], "the default job's type was load-tested"
+    used = document.results[0].points[0].utilization
+    assert used is not None
+    assert (used.cpu_percent, used.gpu_percent) == (50, 80), "Inference Recommender's, and CloudWatch's"
 
 
 def test_a_test_without_a_plan_has_nothing_to_clean_up_and_no_id_leads_out_of_its_folder(
