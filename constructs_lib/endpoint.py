@@ -130,6 +130,25 @@ class CallableEndpoint(Construct):
         )
         return grant.combine(reading)
 
+    def grant_publish_latency(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Grant permission to publish the latency that a client measures: ``ModelClient.publish_latencies``.
+
+        CloudWatch has no resources to name: the permission is for the namespace ``tritonstack/client`` alone, whatever
+        the endpoint.
+
+        Args:
+            grantee: the principal.
+
+        Returns:
+            The grant.
+        """
+        return iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["cloudwatch:PutMetricData"],
+            resource_arns=["*"],
+            conditions={"StringEquals": {"cloudwatch:namespace": naming.CLIENT_METRICS}},
+        )
+
     def _only(self, models: Sequence[str]) -> dict[str, dict[str, list[str]]]:
         """The condition that allows these models alone. The dot ends a name: `bert` does not cover `bert-large`."""
         if isinstance(models, str):

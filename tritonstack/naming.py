@@ -44,6 +44,11 @@ SCALING_BEFORE_TYPE, SCALING_SETTLED_TYPE = "Custom::ScalingBefore", "Custom::Sc
 SCALING_AFTER_TYPE = "Custom::ScalingAfter"
 LOG_GROUP_TYPE, BUILDS_TYPE, EMPTIED_TYPE = "Custom::EndpointLogGroup", "Custom::ModelBuilds", "Custom::EmptiedBucket"
 """Types of the custom resources."""
+CLIENT_METRICS = "tritonstack/client"
+"""CloudWatch namespace of what clients publish: SageMaker has no metric of what a caller waits for."""
+END_TO_END_LATENCY = "EndToEndLatency"
+MODEL_NAME = "ModelName"
+"""Its third dimension, where it is of one model."""
 SHORT_NAME = 12
 """Characters of an environment's name in the names of jobs: a job's own name must stay below forty characters, for what
 it makes is named after it and cut there (API reference: CreateInferenceRecommendationsJob)."""

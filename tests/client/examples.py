@@ -73,8 +73,10 @@ def run_python(client: ModelClient, *, folder: Path, page: Path = PAGE) -> dict[
     names: dict[str, Any] = {}
     printed: dict[str, str] = {}
 
-    def made(*, environment: str) -> ModelClient:
+    def made(*, environment: str, latency_metric: bool = False) -> ModelClient:
         assert environment == client.environment, f"the page is about environment {environment}"
+        if latency_metric:
+            return ModelClient(environment=environment, session=client._session, latency_metric=True)
         return client
 
     proxy = Proxy(environment=client.environment, session=client._session, concurrency=4)

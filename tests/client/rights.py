@@ -19,7 +19,7 @@ ARN = "arn:aws:{service}:us-east-1:123456789012:{resource}"
 
 def documented(*, endpoint: str = "digits", without: str = "") -> list[dict[str, Any]]:
     """The statements of ``docs/clients.md`` for an endpoint of environment ``local``, but for the one ``without``."""
-    [block] = [each.text for each in blocks() if each.language == "json"]
+    [block] = [each.text for each in blocks() if each.language == "json" and each.heading == "Permissions of a client"]
     statements = json.loads(block.replace("digits", endpoint))["Statement"]
     return [each for each in statements if each["Sid"] != without]
 

@@ -25,6 +25,7 @@ def systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Systems
 
 
 def test_every_example_runs_unchanged(systems: Systems, tmp_path: Path) -> None:
+    systems.aws.responses = {"cloudwatch.PutMetricData": {}}
     client = ModelClient(environment=ENVIRONMENT, session=systems.aws)
     printed = run_python(client, folder=tmp_path)
     lines = {heading: text.splitlines() for heading, text in printed.items()}
@@ -40,6 +41,7 @@ def test_every_example_runs_unchanged(systems: Systems, tmp_path: Path) -> None:
     assert lines["Arrays"][0].startswith("(2, 1000) ")
     assert lines["Arrays"][1] == "2"
     assert lines["Records"] == ["(2, 1000)"]
+    assert lines["Latency at the client"] == ["1"]
     assert lines["Triton's own clients"] == ["(2, 1000)"]
     invoked = {str(request.target_model).split(".")[0] for request in systems.endpoint.requests}
     assert invoked == set(ARCHIVES), "every system has its example"

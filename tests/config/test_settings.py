@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import yaml
 from pydantic import BaseModel
 
 from tests.config.environment_file import write_environment
@@ -264,3 +265,10 @@ def test_a_deployment_builds_where_an_engine_is_needed_unless_the_file_decides(
     tmp_path: Path, given: str, needs_engine: bool, built: bool
 ) -> None:
     assert engines_built_on_deploy(with_builds(tmp_path, given), needs_engine) is built
+
+
+def test_the_data_capture_page_shows_what_dev_has() -> None:
+    [block] = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs/data-capture.md").read_text(), re.DOTALL)
+    captures = [each.data_capture for each in load_environment(REPOSITORY / "environments/dev.yaml").endpoints]
+    [capture] = [each for each in captures if each is not None]
+    assert yaml.safe_load(block) == {"data_capture": capture.model_dump()}

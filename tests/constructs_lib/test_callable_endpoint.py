@@ -87,7 +87,7 @@ def test_every_documented_metric_has_the_variants_dimensions_and_its_unit() -> N
     [folder] = tritonstack.monitoring.__path__
     document = json.loads(Path(folder, "data", "metrics.json").read_text())["namespaces"]
     endpoint = imported(new_stack())
-    for namespace in ("AWS/SageMaker", "/aws/sagemaker/Endpoints"):
+    for namespace in ("AWS/SageMaker", "/aws/sagemaker/Endpoints", "tritonstack/client"):
         for name, row in document[namespace]["metrics"].items():
             metric = endpoint.metric(name)
             assert (metric.namespace, metric.metric_name, metric.statistic) == (namespace, name, row["statistics"][0])

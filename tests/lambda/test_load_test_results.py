@@ -125,8 +125,8 @@ def gpu_minutes(request: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("cpu", "expected"),
     [
-        (55.5, (55.5, 97, "SageMaker Inference Recommender, CloudWatch's highest minute")),
-        (float("nan"), (180, 97, "CloudWatch's highest minute")),
+        (55.5, (55.5, 97.0, "SageMaker Inference Recommender, CloudWatch's highest minute")),
+        (float("nan"), (180.0, 97.0, "CloudWatch's highest minute")),
     ],
 )
 def test_utilization_is_the_recommenders_where_it_has_one_and_a_gpus_is_cloudwatchs(

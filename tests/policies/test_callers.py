@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from aws_cdk import aws_iam as iam
 
+from tests.client.examples import blocks
 from tests.constructs_lib.templates import of_type, template_of
 from tests.stacks.environments import DIGITS, environment, new_stage
 from tritonstack.aws.iam_evaluation import Policies, Request, evaluate
@@ -75,3 +77,28 @@ def test_no_other_endpoint_s_records_can_be_read(granted: Granted, other: str) -
 
 def test_calling_and_naming_is_all_that_is_granted(granted: Granted) -> None:
     assert {each["Action"] for each in granted[1]} == {"sagemaker:InvokeEndpoint", "ssm:GetParameter"}
+
+
+def publishing() -> list[dict[str, Any]]:
+    """Statements of a caller who may publish latencies."""
+    stack = new_stage(environment(DIGITS)).serving["digits"]
+    caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
+    stack.endpoint.grant_publish_latency(caller)
+    policies = of_type(template_of(stack), "AWS::IAM::Policy")
+    [policy] = [each for name, each in policies.items() if name.startswith("Caller")]
+    statements: list[dict[str, Any]] = policy["Properties"]["PolicyDocument"]["Statement"]
+    return statements
+
+
+@pytest.mark.parametrize(("namespace", "allowed"), [("tritonstack/client", True), ("AWS/SageMaker", False)])
+def test_who_may_publish_latencies_writes_in_the_clients_namespace_alone(namespace: str, allowed: bool) -> None:
+    statements = publishing()
+    assert may(statements, "cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": namespace}) is allowed
+    assert not may(statements, "cloudwatch:PutMetricAlarm", "*", {})
+
+
+def test_the_documented_policy_is_what_the_grant_gives() -> None:
+    [block] = [each.text for each in blocks() if each.language == "json" and each.heading == "Latency at the client"]
+    [documented] = json.loads(block)["Statement"]
+    [granted] = publishing()
+    assert {**granted, "Sid": documented["Sid"]} == documented

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +18,7 @@ from tritonstack.client.body import Array, Body, PayloadFormat, decode, encode
 from tritonstack.client.errors import InvokeTarget, RequestRefusedError
 from tritonstack.client.inputs import NO_MANIFEST, Image, Text, adapted_inputs, requested_outputs
 from tritonstack.client.invocation import RETRY_SECONDS, Clock, OnWait, RawResponse, call_endpoint
+from tritonstack.client.latency_metric import Called, LatencyMetric
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
 from tritonstack.client.postprocessing import Meaning, meanings
 from tritonstack.client.records import Record, arrays_from_records
@@ -88,6 +90,7 @@ class ModelClient:
         clock: Clock | None = None,
         on_wait: OnWait | None = None,
         cache_folder: Path | None = None,
+        latency_metric: bool = False,
     ) -> None:
         """Make a client, without calling AWS.
 
@@ -99,6 +102,7 @@ class ModelClient:
             clock: time and randomness, for tests.
             on_wait: called at each pause before a retry, in the calling thread.
             cache_folder: of tokenizers and labels. Default: below TRITONSTACK_HOME, else in the user's cache folder.
+            latency_metric: count the latency of every response, for :meth:`publish_latencies`.
 
         Raises:
             InputError: boto3 cannot use the process's AWS settings.
@@ -109,6 +113,7 @@ class ModelClient:
         self._lock = threading.Lock()
         self._max_connections = max_connections
         self._clock = clock or Clock()
+        self._latencies = LatencyMetric(partial(self._client, "cloudwatch"), now=time.time) if latency_metric else None
         self._retry_seconds = retry_seconds
         self._on_wait = on_wait
         ssm, s3 = partial(self._client, "ssm"), partial(self._client, "s3")
@@ -147,6 +152,8 @@ class ModelClient:
         body = encode(inputs, outputs=outputs, payload_format=payload_format)
         target, raw = self._call(name, body, self._on_wait, variant=variant)
         decoded = decode(raw.content, raw.content_type)
+        total_milliseconds = (self._clock.now() - started) * 1000
+        self._count_latency(name, target, raw, total_milliseconds)
         return ModelResponse(
             outputs=decoded.outputs,
             model_name=decoded.model_name,
@@ -155,7 +162,7 @@ class ModelClient:
             target_model=target.target_model,
             variant=raw.variant,
             milliseconds=raw.milliseconds,
-            total_milliseconds=(self._clock.now() - started) * 1000,
+            total_milliseconds=total_milliseconds,
             attempts=raw.attempts,
             bytes_sent=len(body.content),
             bytes_received=len(raw.content),
@@ -246,7 +253,32 @@ class ModelClient:
 
         Raises what :meth:`invoke` raises, but for MalformedResponseError, and what ``on_wait`` raises.
         """
-        return self._call(name, body, on_wait)[1]
+        started = self._clock.now()
+        target, raw = self._call(name, body, on_wait)
+        self._count_latency(name, target, raw, (self._clock.now() - started) * 1000)
+        return raw
+
+    def publish_latencies(self) -> int:
+        """Send CloudWatch the end-to-end latencies since the last time, by minute; returns how many they are.
+
+        The metric is ``EndToEndLatency`` of ``tritonstack/client``, of the endpoint's variant and of the model: what a
+        caller waits for, with network, retries and pauses, beside SageMaker's ModelLatency and OverheadLatency. Call
+        it once a minute, and before the process ends. Needs ``cloudwatch:PutMetricData`` on that namespace
+        (``grant_publish_latency``).
+
+        Raises:
+            InputError: the client was made without ``latency_metric=True``.
+            WorkFailedError: CloudWatch does not take them.
+        """
+        if self._latencies is None:
+            allowed = "ModelClient(…, latency_metric=True), which counts them"
+            raise InputError([Problem(field="latency_metric", found="False", allowed=allowed)])
+        return self._latencies.publish()
+
+    def _count_latency(self, name: str, target: InvokeTarget, raw: RawResponse, milliseconds: float) -> None:
+        if self._latencies is not None:
+            model = ModelReference.parse(name).model
+            self._latencies.add(Called(target.endpoint_name, raw.variant, model), milliseconds)
 
     def manifest(self, name: str) -> Mapping[str, Any] | None:
         """The manifest of a model's archive, or None where this caller cannot read it.

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tritonstack import aws_names
+from tritonstack import aws_names, naming
 from tritonstack.aws.sagemaker_rules import traffic_shares
 from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.config import EndpointSettings, Environment
 from tritonstack.monitoring.metric import Metric, Series
 
-Needs = Literal["gpu", "codebuild", "unloading"]
-"""Without this a graph has no data: a GPU, builds in CodeBuild, models that are unloaded."""
+Needs = Literal["gpu", "codebuild", "unloading", "publishing"]
+"""Without this a graph has no data: a GPU, builds in CodeBuild, models that are unloaded, clients that publish."""
 PERCENTILES = ("p50", "p90", "p99")
 SECONDS_IN_AN_HOUR = 3600
 INSTANCE_COUNT = "invocations / share"
@@ -99,6 +99,10 @@ class Variant:
         """A metric of requests or of model loading."""
         return Metric(namespace=aws_names.SAGEMAKER, name=name, dimensions=self.dimensions, statistic=statistic)
 
+    def published(self, name: str, statistic: str) -> Metric:
+        """A metric that clients publish."""
+        return Metric(namespace=naming.CLIENT_METRICS, name=name, dimensions=self.dimensions, statistic=statistic)
+
     def instance(self, name: str, statistic: str) -> Metric:
         """A metric that each instance writes once a minute."""
         return Metric(namespace=aws_names.INSTANCES, name=name, dimensions=self.dimensions, statistic=statistic)
@@ -125,7 +129,11 @@ def milliseconds(key: str, label: str, metric: Metric) -> Series:
 
 
 def request_graphs(variant: Variant) -> Iterator[Graph]:
-    """Requests, errors, latency and overhead, which every endpoint has."""
+    """Requests, errors, latency and overhead, which every endpoint has, and the latency that clients publish.
+
+    ContainerLatency is not among them: SageMaker writes it for inference pipelines and for multi-container endpoints
+    with direct invocation alone (developer guide, "Metrics for multi-container endpoints with direct invocation").
+    """
     invocations = variant.calls(aws_names.INVOCATIONS, "Sum")
     yield Graph(
         key="traffic",
@@ -180,6 +188,13 @@ def request_graphs(variant: Variant) -> Iterator[Graph]:
             milliseconds(each.lower(), each.lower(), variant.calls(aws_names.OVERHEAD_LATENCY, each))
             for each in ("Average", "Maximum")
         ),
+    )
+    yield Graph(
+        key="end_to_end",
+        title="Latency at the client (EndToEndLatency)",
+        unit="ms",
+        series=tuple(Series.of(each, each, variant.published(naming.END_TO_END_LATENCY, each)) for each in PERCENTILES),
+        needs="publishing",
     )
 
 

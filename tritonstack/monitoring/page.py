@@ -103,6 +103,7 @@ NEEDED: dict[Needs, str] = {
     "gpu": "No data in this time: instances write this metric every minute while they run.",
     "codebuild": "No build ended in this time.",
     "unloading": "No model was unloaded in this time.",
+    "publishing": "No client published its latency in this time (tritonstack docs clients).",
 }
 
 

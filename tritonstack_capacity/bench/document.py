@@ -76,7 +76,7 @@ class ResultPart(DocumentPart):
     utilization: UtilizationPart | None = Field(
         None, description="Of the whole test: the highest minute of the busiest instance, locally the highest load."
     )
-    published: int = Field(0, description="0: earlier versions could put latencies to CloudWatch.")
+    published: int = Field(0, description="Latencies that CloudWatch got as EndToEndLatency.")
     ended_by: str = Field(description="Why no more load followed.")
     failed: bool = Field(False, description="Whether it was cut short.")
 

@@ -282,6 +282,11 @@ class Measuring:
         self._most_under_way = most_under_way
         self._now = now
         self._shares = tuple(sorted({*SHARES, rule.percentile}))
+        self._latencies: list[Numbers] = []
+
+    def latencies_ms(self) -> Numbers:
+        """Latencies of all loads so far, without warm-ups, of successful responses."""
+        return np.concatenate(self._latencies) if self._latencies else np.empty(0)
 
     async def level(self, load: Load) -> PointPart | None:
         """Rounds of one load until they agree; None where the budget was spent before a whole round."""
@@ -310,6 +315,7 @@ class Measuring:
         part = loop.samples.part()
         rounds = [self._figures(part, both) for both in itertools.pairwise(times)]
         whole = self._figures(part, [times[0], times[-1]])
+        self._latencies.append(part.where((part.due >= times[0]) & (part.due < times[-1])).latencies_ms)
         return point_part(load, rounds, whole=whole, rule=self._rule, failures=dict(loop.samples.failures))
 
     async def ramp(
@@ -330,6 +336,7 @@ class Measuring:
                     break
                 part = loop.samples.part(first)
                 found = self._figures(part, [start, self._now()], by="ended")
+                self._latencies.append(part.latencies_ms)
                 reason = stop.reason(found)
                 failures = dict(loop.samples.failures - before)
                 users = Users(count=step.users)

@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
 from tritonstack.client.body import decode
+from tritonstack.client.latency_metric import Called, LatencyMetric
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import LocalSession, find_local_aws, is_local
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName
@@ -265,7 +266,17 @@ class OneModel:
                     self._set(generator=f"perf_analyzer {analyser.version}")
                 self._keep(self.result)
         calls = before + settings.max_calls - budget.calls
-        self._set(ended_by=budget.why or ended_by, calls=calls)
+        published = self._publish(measuring) if settings.publish_metric else 0
+        self._set(ended_by=budget.why or ended_by, calls=calls, published=published)
+
+    def _publish(self, measuring: Measuring) -> int:
+        """Put the latencies to CloudWatch, as a client does; returns how many. Raises WorkFailedError."""
+        target = self._subject.target
+        metric = LatencyMetric(lambda: self._session.client("cloudwatch"), now=time.time)
+        called = Called(target.call.endpoint_name, target.variant or "unknown", target.release.model)
+        for latency in measuring.latencies_ms():
+            metric.add(called, latency)
+        return metric.publish()
 
     async def _levels(self, generator: Measuring | Analyser) -> AsyncGenerator[tuple[PointPart, str | None]]:
         """Each load, and why it was the last."""

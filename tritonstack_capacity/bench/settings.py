@@ -51,6 +51,7 @@ class BenchSettings:
     seed: int
     generator: Generator
     cloudwatch_wait_seconds: float  # how long SageMaker's figures are waited for
+    publish_metric: bool = False  # latencies are published as EndToEndLatency
 
 
 MOST_USERS = 1000

@@ -139,7 +139,8 @@ WORDS: dict[str, frozenset[str]] = {
 }
 """The published load test's four configurations: word → fragments of ``config.pbtxt`` that an overlay adds, by their
 files' names. An overlay's other fragments (``tensorrt.pbtxt``: what makes it run elsewhere) do not count."""
-_FRAGMENTS = frozenset().union(*WORDS.values())
+_FRAGMENTS = frozenset({"group-on-gpu-0"}).union(*WORDS.values())
+"""Those that count: an overlay with a group on one GPU has no word, and is chosen by its name."""
 
 
 def configured_names(name: str, configurations: Sequence[str], *, model_repos: Path) -> dict[str, str]:

@@ -138,7 +138,7 @@ def _settings(names: Sequence[str], options: Mapping[str, Any], reader: OptionRe
 
 
 _AS_THEY_ARE = ["environment", "container", "cold_starts", "seed", "generator"]
-_AS_THEY_ARE += ["max_calls", "max_seconds", "most_under_way"]
+_AS_THEY_ARE += ["publish_metric", "max_calls", "max_seconds", "most_under_way"]
 
 
 _OTHERS = {
@@ -151,7 +151,7 @@ _OTHERS = {
 """Modes: the other options that they allow, and why no more."""
 _OF_ROUNDS = ("seconds", "rounds", "max_rounds", "stable_within")
 """A ramp has steps instead."""
-_OF_CLIENT = ("warm_up", "rounds", "timeout", "seed", "outputs")
+_OF_CLIENT = ("warm_up", "rounds", "timeout", "seed", "outputs", "publish_metric")
 """perf_analyzer has no such options: it drops measurements until three agree, and asks for every output."""
 
 
@@ -288,6 +288,11 @@ PER_CENT = Number(min=0, max=100, min_open=True, max_open=True)
     default="client",
     show_default=True,
     help="Program that sends the requests.",
+)
+@click.option(
+    "--publish-metric",
+    is_flag=True,
+    help="Publish the latencies to CloudWatch, as EndToEndLatency of tritonstack/client, for the dashboard.",
 )
 @click.option(
     "--to",

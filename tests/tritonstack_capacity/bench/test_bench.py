@@ -252,3 +252,14 @@ def test_what_aws_refuses_fails_this_model_in_words() -> None:
         found.aws.refused["DescribeEndpoint"] = AwsError("AccessDeniedException", "not you")
         with pytest.raises(WorkFailedError, match=r"bert/bert cannot be invoked: .*AccessDeniedException.*not you"):
             measured(found, replace(SHORT, cold_starts=1))
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_every_latency_is_published_where_it_is_asked_for_and_none_unasked(asked: bool) -> None:
+    with world() as found:
+        result, _ = measured(found, replace(SHORT, publish_metric=asked))
+        sent = [datum for each in found.aws.requests("PutMetricData") for datum in each["MetricData"]]
+    of_variant = [datum for datum in sent if len(datum["Dimensions"]) == 2]
+    counted = sum(sum(datum["Counts"]) for datum in of_variant)
+    assert result.published == counted == (sum(point.all.answered for point in result.points) if asked else 0)
+    assert {datum["MetricName"] for datum in sent} == ({"EndToEndLatency"} if asked else set())

@@ -72,8 +72,8 @@ def test_without_the_permission_there_is_no_utilization() -> None:
 
 
 def test_a_local_containers_utilization_is_of_its_processes_and_it_has_no_gpu() -> None:
-    busy = "end = time.monotonic() + 0.3\\nwhile time.monotonic() < end: pass"
-    program = f"import time\\n{busy}\\nprint(1, flush=True)\\ntime.sleep(60)"
+    busy = "end = time.monotonic() + 0.3\nwhile time.monotonic() < end: pass"
+    program = f"import time\n{busy}\nprint(1, flush=True)\ntime.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
         usage = ContainerUtilization(process.pid)
         assert process.stdout is not None
