@@ -241,8 +241,8 @@ def check_load_test(
         )
     served = sorted({model for each in tested if each.multi_model for model in each.models})
     for index, name in enumerate(settings.bench.models or ()):
-        place = ("load_test", "bench", "models", index)
-        yield from unknown(name, served, location=place, kind="models of multi-model endpoints that are tested")
+        model_place = ("load_test", "bench", "models", index)
+        yield from unknown(name, served, location=model_place, kind="models of multi-model endpoints that are tested")
     if settings.archives_only:
         yield from _check_archives_only(endpoints, network=network)
     yield from _check_jobs(settings.recommender, configurations=len(single))
