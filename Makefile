@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 PYTHON ?= python3
+# The file of figures that `make gpu-check` writes.
+TO ?= gpu-check.json
 RUN := .envs/main/bin/python -m
 # Tests wait more than they compute; tests/conftest.py says what stays in one process.
 PARALLEL := -n 2
@@ -79,7 +81,7 @@ docs: setup ## Rewrite the pages of docs/ that are made from the code
 
 .PHONY: gpu-check
 gpu-check: ## On a machine with an NVIDIA GPU and PyTorch: the published claims on it, into TO=FILE; engines where trtexec is
-	@$(PYTHON) -m benchmarks.gpu_check --to $(or $(TO),gpu-check.json)
+	@$(PYTHON) -m benchmarks.gpu_check --to $(TO)
 	@if $(PYTHON) -m benchmarks.gpu_check --has-trtexec; then \
 		$(PYTHON) scripts/setup.py main exporters development; \
 		TRITONSTACK_GPU_CHECK=1 $(RUN) pytest -n 0 -rA tests/engines/test_gpu_check.py; \
