@@ -84,7 +84,7 @@ def _container_targets() -> dict[tuple[str, str], tuple[Target, ...]]:
         if variable.field is None:
             continue
         path = f"PrimaryContainer.Environment.{variable.name}"
-        targets = (Target(of="AWS::SageMaker::Model", path=path, text=variable.name),)
+        targets: tuple[Target, ...] = (Target(of="AWS::SageMaker::Model", path=path, text=variable.name),)
         if variable.flag.startswith("--"):
             flag = variable.flag.partition(" ")[0].partition("=<")[0]
             targets += (Target(of="", path="", text=flag),)

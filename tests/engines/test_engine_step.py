@@ -112,7 +112,8 @@ def measuring_trtexec(step: EngineStepRun, *, summary: str = SUMMARY) -> None:
     )
 
 
-MEASURE = {"seconds": 3, "shapes": [{"x": [4, 3], "k": [4, 3]}]}
+SHAPES = {"x": [4, 3], "k": [4, 3]}
+MEASURE = {"seconds": 3, "shapes": [SHAPES]}
 
 
 def test_what_trtexec_measures_is_in_the_result(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_what_trtexec_measures_is_in_the_result(tmp_path: Path) -> None:
     status, log = step.run()
     assert status == 0, log
     (measured,) = step.result["measurements"]
-    assert (measured["profile"], measured["shapes"], measured["throughput"]) == (0, MEASURE["shapes"][0], 812.5)
+    assert (measured["profile"], measured["shapes"], measured["throughput"]) == (0, SHAPES, 812.5)
     assert measured["latency"] == LATENCY
     assert measured["gpu_compute"]["median"] == 1.1
     assert "--duration=3 --percentile=90,95,99" in log

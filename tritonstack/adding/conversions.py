@@ -269,8 +269,8 @@ def _peft(model: FrameworkModel, name: str) -> tuple[str, str]:
     if model.task in _PEFT_GENERATION:
         return f"{found}, and that one generates text token by token", f"{_LANGUAGE_SERVER}; {PYTHON_MODEL}"
     if model.task not in _PEFT_TASKS:
-        program = f"model.merge_and_unload().save_pretrained({literal(f'{name}-merged')})"
-        return found, f"merge them in the code that has the model: {program}  # then: tritonstack add {name}-merged"
+        line = f"model.merge_and_unload().save_pretrained({literal(f'{name}-merged')})"
+        return found, f"merge them in the code that has the model: {line}  # then: tritonstack add {name}-merged"
     end, task = _PEFT_TASKS[model.task]
     merged, output = shown(LocalPaths.from_environment().root / "convert" / f"{name}-merged"), new_file(name, "-onnx")
     program = python_program(

@@ -44,8 +44,10 @@ def serves_on(manifest: Manifest, *, built: Platform, platform: Platform) -> boo
 
 def _loads(engine: EngineEntry, *, built: Platform, platform: Platform) -> bool:
     if gpu_in_names(built.gpu) != platform.gpu:
-        words = {f"--hardwareCompatibilityLevel={word}": level for level, (word, _) in LEVELS.items()}
-        level = next((words[option] for option in engine.options if option in words), "none")
+        words: dict[str, HardwareCompatibility] = {
+            f"--hardwareCompatibilityLevel={word}": level for level, (word, _) in LEVELS.items()
+        }
+        level: HardwareCompatibility = next((words[each] for each in engine.options if each in words), "none")
         if not _takes_gpu(level, version_parts(engine.compute_capability), _capability(platform.gpu)):
             return False
     if built.release == platform.release:

@@ -258,7 +258,7 @@ class RecommendationJob(Record):
         phases = given["TrafficPattern"].get("Phases", [])
         tests = len(self.load_tests)
         batches = math.ceil(tests / given.get("ResourceLimit", {}).get("MaxParallelOfTests", tests))
-        whole = batches * sum(float(phase.get("DurationInSeconds", LEAST_PHASE)) for phase in phases)
+        whole: float = batches * sum(float(phase.get("DurationInSeconds", LEAST_PHASE)) for phase in phases)
         return min(whole, float(given.get("JobDurationInSeconds", LONGEST_JOB)))
 
     def made(self, test: LoadTest) -> str:

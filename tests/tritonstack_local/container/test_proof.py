@@ -20,6 +20,7 @@ from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.local_aws import LackingModuleError
 from tritonstack_local.container import TritonFiles, proof
 from tritonstack_local.container.proof import answer_in_container
+from tritonstack_local.container.python_processes import killed_for_memory
 from tritonstack_local.container.repository import PARAMETER
 
 X = np.array([[2.5]], np.float32)
@@ -192,7 +193,7 @@ def test_a_failure_that_a_busy_machine_explains_is_tried_again_there_alone(
     container: Any = SimpleNamespace(log_end=lambda: log)
     error = proof._ModelFailedError("the container ended with exit code 139", message)
     assert bool(proof._why_again(error, container)) is again
-    text = proof._reason(error, container, shown=lambda file: file, killed=proof.killed_for_memory())
+    text = proof._reason(error, container, shown=lambda file: file, killed=killed_for_memory())
     assert re.search(said, text), text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import torch  # type: ignore[import-not-found]  # in an environment of its own
+import torch  # in an environment of its own
 
 
 class Scale(torch.nn.Module):  # type: ignore[misc]

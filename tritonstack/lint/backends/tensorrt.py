@@ -113,8 +113,10 @@ def _profiles_of_engine(model: ModelView, profiles: Profiles) -> Iterator[Findin
 def _preferred(model: ModelView, profiles: Profiles) -> Iterator[Finding]:
     """Batch sizes that the dynamic batcher waits for and that the engine was not built to be fastest for."""
     batching = model.config.node.node("dynamic_batching")
+    if batching is None:
+        return
     best = sorted({min(each.opt[0] for each in profile.values()) for profile in _used(model, profiles)})
-    for size in batching.integers("preferred_batch_size") if batching else ():
+    for size in batching.integers("preferred_batch_size"):
         if size not in best:
             found = f"preferred_batch_size {size}, which is the optimal batch of no profile that is used"
             line = batching.line_of("preferred_batch_size")
