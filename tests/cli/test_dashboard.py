@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.cli.test_examples import run_example
 from tests.config.environment_file import write_environment
 from tests.fake_aws import AwsError, FakeAws, Response
 from tritonstack.cli import dashboard
@@ -38,3 +39,12 @@ def test_the_source_is_where_the_shell_points_whatever_the_environment_s_name(
     monkeypatch.setattr(dashboard, "session_of", lambda _settings: FakeAws(responses=NOTHING))
     result = CliRunner().invoke(dashboard.command, ["-e", "dev"], standalone_mode=False, catch_exceptions=False)
     assert f"from {source}" in Path(result.stdout.strip()).read_text()
+
+
+def test_the_example_of_help_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "environments").mkdir()
+    write_environment(tmp_path / "environments")
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(dashboard, "session_of", lambda _settings: FakeAws(responses=NOTHING))
+    assert Path(run_example("dashboard").stdout.strip()).is_file()

@@ -1,4 +1,4 @@
-"""Each command's help ends with one example, and it works: it is run, or, where it says why not, parsed."""
+"""Each command's help ends with one example: run here, by the test that a table names, or parsed with the reason."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import Result
 
 from scripts.documentation.commands_page import command_of
+from tests import command_line
 from tests.docs.pages import code_blocks
 from tests.docs.shell_commands import problem
 from tests.test_cli import EVERY
 from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED
+from tritonstack.cli import project as project_commands
 from tritonstack.cli.project import write_project
 from tritonstack.paths import REPOSITORY
 
@@ -27,34 +30,39 @@ RUN = (
     *("review", "pipeline bootstrap", "capacity size", "capacity simulate", "capacity prices list", "local down"),
 )
 """Commands whose examples run here, in this order, in one project: a reader's."""
+STARTED = "tests/tritonstack_local/test_commands.py::test_the_examples_of_help_start_a_local_aws_and_print_its_log"
+ROLES = "tests/tritonstack_local/emulator/test_iam_commands.py::test_the_examples_of_help_act_as_a_role"
+ELSEWHERE = {
+    "setup": "tests/cli/test_examples.py::test_the_example_of_setup_makes_the_environments_that_it_names",
+    "prune": "tests/cli/test_session.py::test_the_example_of_prune_lists_what_it_would_delete",
+    "remove": "tests/cli/test_remove.py::test_the_example_of_help_removes_a_model",
+    "leftovers": "tests/cli/test_leftovers.py::test_the_example_of_help_deletes_after_its_question",
+    "dashboard": "tests/cli/test_dashboard.py::test_the_example_of_help_writes_a_page",
+    "capacity prices update": "tests/tritonstack_capacity/test_prices.py::test_the_example_of_help_writes_prices",
+    "local up": STARTED,
+    "local logs": STARTED,
+    "local env": ROLES,
+    "local iam report": ROLES,
+}
+"""Command → the test that runs its example over a fake of AWS, or on parts of the local AWS."""
 NOT_RUN = {
-    "setup": ("installs gigabytes", "tests/cli/test_project.py"),
     "preflight": ("reads an account", "tests/cli/test_preflight.py"),
     "publish": ("writes to an account's bucket", "tests/cli/test_session.py"),
     "prepare": ("reads an account's bucket", "tests/preparation/test_prepare_command.py"),
-    "outputs": ("reads an account", "tests/e2e/local/test_outputs.py"),
-    "invoke": ("sends a request to an endpoint", "tests/cli/test_session.py"),
+    "outputs": ("reads a deployed environment", "tests/e2e/local/test_outputs.py"),
+    "invoke": ("sends a request to an endpoint", "tests/e2e/test_added_models.py"),
     "proxy": ("serves until it is interrupted", "tests/cli/test_proxy.py"),
     "verify": ("sends requests to an endpoint", "tests/cli/test_releases.py"),
-    "releases": ("reads an account", "tests/releases/test_on_the_local_aws.py"),
-    "rollback": ("writes to an account", "tests/releases/test_on_the_local_aws.py"),
-    "prune": ("deletes in an account", "tests/cli/test_session.py"),
-    "remove": ("reads the requests of an account", "tests/cli/test_remove.py"),
-    "leftovers": ("deletes in an account", "tests/cli/test_leftovers.py"),
-    "dashboard": ("reads an account", "tests/cli/test_dashboard.py"),
+    "releases": ("reads a deployed environment", "tests/releases/test_on_the_local_aws.py"),
+    "rollback": ("needs two releases of a deployed model", "tests/releases/test_on_the_local_aws.py"),
     "capacity bench": ("sends requests for seconds", "tests/e2e/local/test_bench.py"),
-    "capacity prices update": ("reads AWS's Price List", "tests/tritonstack_capacity/test_prices.py"),
-    "local up": ("starts a local AWS", "tests/tritonstack_local/test_commands.py"),
-    "local status": ("needs a local AWS, and ends when it is interrupted", "tests/tritonstack_local/test_commands.py"),
-    "local logs": ("needs a local AWS", "tests/tritonstack_local/test_commands.py"),
-    "local env": ("needs a local AWS", "tests/tritonstack_local/test_commands.py"),
-    "local iam report": ("needs a local AWS", "tests/tritonstack_local/emulator/test_iam_commands.py"),
-    "local deploy": ("deploys for seconds", "tests/e2e/local/test_whole_way.py"),
+    "local status": ("ends when it is interrupted", "tests/tritonstack_local/test_commands.py"),
+    "local deploy": ("deploys for seconds", "tests/e2e/test_added_models.py"),
     "local dev": ("goes on until it is interrupted", "tests/e2e/test_dev.py"),
-    "local destroy": ("needs a deployed environment", "tests/e2e/local/test_whole_way.py"),
+    "local destroy": ("needs a deployed environment", "tests/e2e/test_rollback_alarms.py"),
     "local demo": ("needs a deployed environment", "tests/e2e/local/test_whole_way.py"),
 }
-"""Command → why its example is parsed alone, and the tests that run the command: on the local AWS, or over a fake."""
+"""Command → why its example is parsed alone, and the tests that run the command with other arguments."""
 GROUPS = {name for name, command in EVERY.items() if isinstance(command, click.Group)}
 PIPELINE = """\
 name: line
@@ -75,6 +83,11 @@ def example(name: str) -> str:
     return last.removeprefix(BEGINS)
 
 
+def run_example(name: str, *, typed: str = "") -> Result:
+    """The example of a command in the test's own process, as it stands."""
+    return command_line.run(*shlex.split(example(name)), typed=typed)
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_the_help_of_each_command_ends_with_an_example_of_it(name: str) -> None:
     words = shlex.split(example(name))
@@ -83,11 +96,15 @@ def test_the_help_of_each_command_ends_with_an_example_of_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_each_example_is_run_or_says_where_the_command_is(name: str) -> None:
+def test_each_example_is_run_by_a_test_or_says_why_not(name: str) -> None:
     if name in GROUPS:
         assert any(example(name).startswith(f"{other} ") or example(name) == other for other in EVERY if other != name)
         return
-    assert (name in RUN) != (name in NOT_RUN), f"add {name} to RUN, or to NOT_RUN with a reason and its tests"
+    tables = [table for table in (RUN, ELSEWHERE, NOT_RUN) if name in table]
+    assert len(tables) == 1, f"add {name} to RUN, to ELSEWHERE with its test, or to NOT_RUN with a reason and its tests"
+    if name in ELSEWHERE:
+        file, _, function = ELSEWHERE[name].partition("::")
+        assert f"def {function}(" in (REPOSITORY / file).read_text()
     if name in NOT_RUN:
         assert (REPOSITORY / NOT_RUN[name][1]).is_file()
 
@@ -131,3 +148,13 @@ def test_an_example_works_as_it_stands(name: str, project: Path) -> None:
         (project / "pipeline.yaml").write_text(PIPELINE)
     ended = tritonstack(project, shlex.split(example(name)))
     assert ended.returncode == 0, f"tritonstack {example(name)}\n{ended.stdout}{ended.stderr}"
+
+
+def test_the_example_of_setup_makes_the_environments_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The installer is replaced: what it does takes gigabytes, and tests/scripts run it."""
+    (tmp_path / "setup.py").write_text("import sys; print(sys.argv[1:], file=open(sys.argv[0] + '.log', 'w'))")
+    monkeypatch.setattr(project_commands, "repository_path", lambda _name: tmp_path / "setup.py")
+    assert run_example("setup").return_value == 0
+    assert (tmp_path / "setup.py.log").read_text() == "['torch', 'node']\n"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cli.test_examples import run_example
 from tests.deployed.account import BUCKET, EMPTIED, NOT_AUTHORIZED, Account, part
 from tritonstack.cli import leftovers
 from tritonstack.config import load_environment
@@ -93,6 +94,16 @@ def test_at_a_terminal_the_answer_decides(
     assert "Delete dev-serving-old, dev-network?" in result.stderr
     assert len(world.account.deleted) == deleted
     assert (result.return_value == 0) is bool(deleted)
+
+
+def test_the_example_of_help_deletes_after_its_question(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = world.project / "environments" / "dev.yaml"
+    file.with_name("prod.yaml").write_text(file.read_text().replace("environment: dev", "environment: prod"))
+    world.account.rows = [part("prod", name) for name in ("artifacts", "serving-new", "serving-old")]
+    world.account.templates = {"prod-artifacts": {"Bucket": BUCKET}}
+    monkeypatch.setattr(leftovers, "_at_a_terminal", lambda: True)
+    assert run_example("leftovers", typed="y\n").exception is None
+    assert world.account.deleted == ["prod-serving-old"]
 
 
 def test_what_is_in_use_stays_with_exit_code_1_and_the_reason(world: World) -> None:

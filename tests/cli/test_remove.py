@@ -12,6 +12,7 @@ from click.exceptions import Abort
 from click.testing import Result
 
 from tests import command_line
+from tests.cli.test_examples import run_example
 from tests.config.environment_file import write_environment
 from tests.fake_aws import DENIED, FakeAws
 from tests.models.folders import write_double
@@ -97,6 +98,13 @@ def test_the_folder_and_its_entry_go_and_callers_and_what_stays_are_named(projec
     assert "to bring it back: git checkout" in done.stdout
     assert "git add -A environments/local.yaml model_repos/old" in done.stdout
     assert [path.name for path in (project / "model_repos").iterdir()] == ["new"]
+
+
+@pytest.mark.usefixtures("world")
+def test_the_example_of_help_removes_a_model(project: Path) -> None:
+    write_double(project, "iris")
+    assert run_example("remove").exception is None
+    assert not (project / "model_repos/iris").exists()
 
 
 @pytest.mark.usefixtures("world")

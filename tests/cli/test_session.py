@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_examples import run_example
 from tests.config.environment_file import write_environment
 from tests.fake_aws import UNREACHABLE, FakeAws
 from tests.local_keys import KEYS
@@ -114,6 +115,21 @@ def test_credentials_of_the_right_account_prune(
     aws.parameters["/tritonstack/dev/digits/digits-onnx"] = f"{1:016x}"
     assert run(monkeypatch, "prune", "-e", "dev", "--yes") == 0
     assert (key in aws.deletes, "1 archives" in capsys.readouterr().err) == (True, True)
+
+
+def test_the_example_of_prune_lists_what_it_would_delete(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_environment(project / "environments", header="environment: prod", name="prod")
+    aws = FakeAws.with_artifacts("prod")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    aws.install(monkeypatch)
+    key = f"endpoints/digits/24.09-t4/digits-onnx.{99:016x}.tar.gz"
+    aws.artifacts[key], aws.ages[key] = b"archive", 100.0
+    aws.parameters["/tritonstack/prod/digits/digits-onnx"] = f"{1:016x}"
+    done = run_example("prune")
+    assert done.exception is None
+    assert key in done.output
+    assert aws.deletes == []
 
 
 def test_environment_local_without_a_local_aws_says_what_to_start(

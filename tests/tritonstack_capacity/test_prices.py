@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from botocore.exceptions import NoCredentialsError
 
+from tests.cli.test_examples import run_example
 from tests.config.environment_file import write_environment
 from tests.fake_aws import AwsError, FakeAws
 from tests.tritonstack_capacity.price_list.documents import TYPE, text
@@ -148,6 +149,12 @@ def test_an_update_requests_every_environment_s_region_and_writes_a_file_of_the_
     code, _, messages = run("update", "--region", "ap-south-1")
     assert code == 1
     assert "no hosting product in ap-south-1: nothing is written" in messages
+
+
+def test_the_example_of_help_writes_prices(aws: PriceList, project: Path) -> None:
+    aws.documents["eu-west-1"] = [text(TYPE, "0.8210000000", region="eu-west-1")]
+    assert run_example("capacity prices update").exception is None
+    assert json.loads((project / "prices.json").read_text())["regions"]["eu-west-1"]["types"].keys() == {TYPE}
 
 
 def test_a_price_that_is_not_clear_is_refused_by_name_and_the_others_are_written(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cli.test_examples import run_example
 from tests.tritonstack_local.fake_parts import FakeParts, kill, wait_for
 from tritonstack.cli.root import root
 from tritonstack.errors import InputError
@@ -52,6 +53,15 @@ def test_up_status_and_down_print_where_it_listens_what_is_there_and_that_it_sto
     kill(require_local_aws().runtime)
     assert run("local", "down").stderr.endswith("stopped; the SageMaker runtime had ended before\n")
     assert run("local", "down").stderr.endswith("none was running\n")
+
+
+def test_the_examples_of_help_start_a_local_aws_and_print_its_log(
+    parts: FakeParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITONSTACK_RUNTIME_PORT", "0")
+    assert run_example("local up").exception is None
+    assert require_local_aws().emulator_url.startswith("http://127.0.0.1:")
+    assert "started emulator" in run_example("local logs").stdout
 
 
 @pytest.mark.parametrize(("option", "enforced"), [([], "on"), (["--no-iam"], "off")])

@@ -14,6 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
+from tests.cli.test_examples import run_example
 from tests.local_keys import KEYS
 from tests.tritonstack_local.emulator.running import TRUST, Emulator
 from tests.tritonstack_local.fake_parts import EMPTY_STATUS, record_of
@@ -125,6 +126,13 @@ def expected(times: int) -> dict[str, Any]:
             "patterns": {"s3:Get*": False, "*": False},
         },
     }
+
+
+def test_the_examples_of_help_act_as_a_role(guarded: Emulator, commands: Any) -> None:
+    commands(guarded)
+    make_role(guarded, "deployer", GETS)
+    assert "export AWS_SESSION_TOKEN=" in run_example("local env").stdout
+    assert "deployer" in [role["role"] for role in json.loads(run_example("local iam report").stdout)]
 
 
 def test_a_shell_acts_as_the_role_of_a_name_or_an_arn_and_an_unknown_one_is_refused(
