@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from constructs_lib.monitoring import Alarms, AtMaximumEvents, alarm_topic
@@ -16,6 +17,7 @@ from tritonstack.config import AlarmSettings, Environment
 from tritonstack.monitoring.alarms import SEVERITIES, Alarm, Severity, build_alarms, endpoint_alarms, load_test_alarm
 from tritonstack.monitoring.dashboard import dashboard_body, dashboards_of
 from tritonstack.monitoring.graphs import BuildProjects, Dashboard, variants_of
+from tritonstack.monitoring.log_lines import LOG_METRICS, QUERY, counts_log_lines, log_metrics_namespace
 from tritonstack.monitoring.parts import observed_parts
 
 if TYPE_CHECKING:
@@ -34,6 +36,43 @@ def add_dashboard(stack: cdk.Stack, definition: Dashboard) -> None:
         dashboard_body=dashboard_body(definition),
     )
     cdk.CfnOutput(stack, "DashboardName", value=definition.name, description="CloudWatch dashboard")
+
+
+def add_log_queries(stack: cdk.Stack, *, environment: Environment, part: int) -> None:
+    """Model loads and unloads from the containers' logs: a saved Logs Insights query, and metrics that count them.
+
+    ``part``: the stack's number. The serving stacks, deployed before, make the log groups before the endpoints.
+    """
+    endpoints = [each for each in observed_parts(environment)[part - 1] if each.multi_model]
+    if not endpoints:
+        return
+    scope = Construct(stack, "ModelLoads")
+    groups = [naming.endpoint_log_group(each.sagemaker_name(environment.environment)) for each in endpoints]
+    logs.CfnQueryDefinition(
+        scope,
+        "Query",
+        name=naming.log_query(environment.environment, part=part),
+        query_string=QUERY,
+        log_group_names=groups,
+    )
+    for endpoint, group in zip(endpoints, groups, strict=True):
+        if not counts_log_lines(environment, endpoint):
+            continue
+        for metric in LOG_METRICS:
+            logs.CfnMetricFilter(
+                scope,
+                f"{metric.name}-{endpoint.name}",
+                log_group_name=group,
+                filter_pattern=metric.pattern,
+                metric_transformations=[
+                    logs.CfnMetricFilter.MetricTransformationProperty(
+                        metric_namespace=log_metrics_namespace(environment, endpoint),
+                        metric_name=metric.name,
+                        metric_value="1",
+                        unit="Count",
+                    )
+                ],
+            )
 
 
 def add_endpoint_alarms(
@@ -73,6 +112,7 @@ class FurtherObservabilityStack(cdk.Stack):
         self.composites: dict[Severity, str] = {}
         if environment.dashboard:
             add_dashboard(self, dashboards_of(environment, projects=None)[part - 1])
+            add_log_queries(self, environment=environment, part=part)
         if environment.alarms is not None:
             settings = environment.alarms
             of_endpoints = add_endpoint_alarms(self, environment=environment, settings=settings, part=part)
@@ -133,6 +173,7 @@ class ObservabilityStack(cdk.Stack):
         if environment.dashboard:
             definition, *_others = dashboards_of(environment, projects=self._projects)
             add_dashboard(self, definition)
+            add_log_queries(self, environment=environment, part=1)
             outputs["dashboard"] = definition.name
         if environment.alarms is not None:
             self._alarms(environment.alarms, outputs)

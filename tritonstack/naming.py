@@ -376,6 +376,10 @@ def endpoint_name(*, environment: str, endpoint: str) -> str:
     return f"{environment}-{endpoint}"
 
 
+LOG_METRICS = "tritonstack/"
+"""Prefix of this project's own CloudWatch namespaces."""
+
+
 def dashboard(environment: str, *, part: int = 1) -> str:
     """The name of an environment's dashboard, or of a later one where it has several."""
     return f"tritonstack-{environment}" + (f"-{part}" if part > 1 else "")
@@ -384,6 +388,16 @@ def dashboard(environment: str, *, part: int = 1) -> str:
 def endpoint_log_group(endpoint_name: str) -> str:
     """The log group of an endpoint's containers, which SageMaker makes; ``endpoint_name``: its name at SageMaker."""
     return f"{ENDPOINT_LOG_GROUPS}{endpoint_name}"
+
+
+def log_metrics_namespace(endpoint_name: str) -> str:
+    """The namespace of the metrics that count lines of an endpoint's log group."""
+    return f"{LOG_METRICS}{endpoint_name}"
+
+
+def log_query(environment: str, *, part: int = 1) -> str:
+    """The name of the saved query for loads and unloads, in a folder of the environment; of a later stack another."""
+    return f"tritonstack/{environment}/model loads and unloads" + (f" {part}" if part > 1 else "")
 
 
 def scalable_variant(*, endpoint_name: str, variant: str) -> str:

@@ -54,9 +54,27 @@ def test_an_environment_without_dashboard_and_alarms_has_no_such_stack() -> None
 
 def test_a_dashboard_alone_needs_no_key_no_topic_and_no_alarm() -> None:
     made = observability(dashboard=True)
-    types = [each["Type"] for each in made["Resources"].values()]
-    assert types == ["AWS::CloudWatch::Dashboard", "AWS::SSM::Parameter"]
+    types = sorted(each["Type"] for each in made["Resources"].values())
+    assert types == ["AWS::CloudWatch::Dashboard", "AWS::Logs::QueryDefinition", "AWS::SSM::Parameter"]
     assert not [each for each in made["Parameters"] if each != "BootstrapVersion"]
+
+
+def test_loads_and_unloads_are_a_saved_query_and_are_counted_where_the_log_group_is_made_first() -> None:
+    """A metric filter needs the group, which the serving stack makes where logs.endpoint_days is set."""
+    made = observability(DIGITS, SINGLE, dashboard=True, logs={"endpoint_days": 30})
+    query = properties(made, "AWS::Logs::QueryDefinition")
+    assert query["LogGroupNames"] == ["/aws/sagemaker/Endpoints/dev-digits"]  # a single model is loaded once
+    assert "successfully (un)?loaded '" in query["QueryString"]
+    found = [each["Properties"] for each in of_type(made, "AWS::Logs::MetricFilter").values()]
+    assert {each["LogGroupName"] for each in found} == {"/aws/sagemaker/Endpoints/dev-digits"}
+    assert {each["FilterPattern"] for each in found} == {'"successfully loaded \'"', '"successfully unloaded \'"'}
+    body = flat(properties(made, "AWS::CloudWatch::Dashboard")["DashboardBody"])
+    for each in found:
+        [to] = each["MetricTransformations"]
+        assert f'["{to["MetricNamespace"]}","{to["MetricName"]}",{{' in body
+    assert "ModelsUnloaded" not in flat(
+        properties(observability(DIGITS, dashboard=True), "AWS::CloudWatch::Dashboard")["DashboardBody"]
+    )
 
 
 def test_it_is_deployed_after_all_that_it_watches(tmp_path: Path) -> None:

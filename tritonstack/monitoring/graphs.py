@@ -10,10 +10,12 @@ from tritonstack import aws_names, naming
 from tritonstack.aws.sagemaker_rules import traffic_shares
 from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.config import EndpointSettings, Environment
+from tritonstack.monitoring.log_lines import LOG_METRICS, counts_log_lines, log_metrics_namespace
 from tritonstack.monitoring.metric import Metric, Series
 
-Needs = Literal["gpu", "codebuild", "unloading", "publishing"]
-"""Without this a graph has no data: a GPU, builds in CodeBuild, models that are unloaded, clients that publish."""
+Needs = Literal["gpu", "codebuild", "unloading", "publishing", "log lines"]
+"""Without this a graph has no data: a GPU, builds in CodeBuild, models that are unloaded, clients that publish, lines
+of the containers."""
 PERCENTILES = ("p50", "p90", "p99")
 SECONDS_IN_AN_HOUR = 3600
 INSTANCE_COUNT = "invocations / share"
@@ -74,6 +76,7 @@ class Variant:
     endpoint_name: str  # at SageMaker
     share: float = 1  # of the endpoint's requests, 0 to 1
     price: HostingPrice | None  # of one of its instances; None where no source has it
+    log_metrics: str | None = None  # namespace of the endpoint's counted log lines; None: they are not counted
 
     @property
     def label(self) -> str:
@@ -112,8 +115,15 @@ def variants_of(environment: Environment, endpoint: EndpointSettings) -> tuple[V
     """The variants of one endpoint of an environment."""
     name = endpoint.sagemaker_name(environment.environment)
     shares = traffic_shares([each.weight for each in endpoint.variants] or [1])
+    counted = log_metrics_namespace(environment, endpoint) if counts_log_lines(environment, endpoint) else None
     return tuple(
-        Variant(settings=each, endpoint_name=name, price=environment.price(each.instance_type), share=share)
+        Variant(
+            settings=each,
+            endpoint_name=name,
+            price=environment.price(each.instance_type),
+            share=share,
+            log_metrics=counted,
+        )
         for each, share in zip(endpoint.variant_settings, shares, strict=True)
     )
 
@@ -246,6 +256,21 @@ def loading_graphs(variant: Variant) -> Iterator[Graph]:
         series=(milliseconds("unload", "average", variant.calls(aws_names.MODEL_UNLOADING_TIME, "Average")),),
         needs="unloading",
     )
+    if variant.log_metrics is not None:
+        yield Graph(
+            key="log_lines",
+            title="Models loaded and unloaded (ModelsLoaded, ModelsUnloaded: lines of the containers)",
+            unit="models",
+            series=tuple(
+                Series.of(
+                    each.label,
+                    each.label,
+                    Metric(namespace=variant.log_metrics, name=each.name, dimensions=(), statistic="Sum"),
+                )
+                for each in LOG_METRICS
+            ),
+            needs="log lines",
+        )
 
 
 def instance_graphs(variant: Variant) -> Iterator[Graph]:

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from tritonstack import aws_names
+from tritonstack.naming import LOG_METRICS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,8 @@ def unit_of(metric: Metric) -> str:
     Raises:
         LookupError: AWS does not document the metric, its dimensions, or its statistic.
     """
+    if metric.namespace.startswith(LOG_METRICS) and not metric.dimensions and metric.statistic == "Sum":
+        return "Count"  # of this project's metric filters
     namespace = _document()["namespaces"].get(metric.namespace)
     row = namespace["metrics"].get(metric.name) if namespace else None
     if namespace is None or row is None:

@@ -104,6 +104,7 @@ NEEDED: dict[Needs, str] = {
     "codebuild": "No build ended in this time.",
     "unloading": "No model was unloaded in this time.",
     "publishing": "No client published its latency in this time (tritonstack docs clients).",
+    "log lines": "No model was loaded or unloaded in this time.",
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
 from hypercorn.config import Config  # type: ignore[import-not-found]
 
-from tritonstack_local.emulator import account_facts, codepipeline, s3, service_events
+from tritonstack_local.emulator import account_facts, codepipeline, log_metrics, s3, service_events
 from tritonstack_local.emulator.autoscaling.api import ScalableTargets, autoscaling_service
 from tritonstack_local.emulator.cloudformation import (
     custom_resources,
@@ -67,6 +67,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     autoscaling.install()
     account_facts.install()
     service_events.install()
+    log_metrics.install()
     builds = codebuild.install()
     resources.install(
         sagemaker,
