@@ -39,11 +39,10 @@ def start(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:
     """
     settings = read_settings(aws, place, event["id"])
     job = next(job for job in settings["jobs"] if job["name"] == event["job"])
-    if jobs.describe(job["name"], aws) is not None:
-        return _status(event, "running")
     before = job.get("after")
     request = job["request"]
-    if before is not None:
+    there = jobs.describe(job["name"], aws) is not None
+    if before is not None and not there:
         described = jobs.describe(before, aws)
         if described is None and not exists(aws, place, event["id"], _note(before)):
             return _status(event, "waiting")
@@ -51,8 +50,9 @@ def start(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:
             return _status(event, "waiting")
         request = fed(job, (described or {}).get("InferenceRecommendations") or ())
     with making(aws, place, event["id"]):
-        package = jobs.registered(settings, aws)[job["configuration"]]
-        jobs.start(job, request, package=package, role=place.job_role, aws=aws)
+        if not there:
+            package = jobs.registered(settings, aws)[job["configuration"]]
+            jobs.start(job, request, package=package, role=place.job_role, aws=aws)
     return _status(event, "running")
 
 
