@@ -148,7 +148,7 @@ def test_what_inference_recommender_would_refuse_is_refused(
 def test_archives_alone_are_of_single_model_endpoints_without_a_network(
     tmp_path: Path, *, endpoint: str, network: bool, found: str
 ) -> None:
-    header = f"load_test: {{archives_only: true}}\n{CLOSED if network else ''}\nbuilds: {{on_deploy: false}}"
+    header = "load_test: {archives_only: true}" + (f"\n{CLOSED}\nbuilds: {{on_deploy: false}}" if network else "")
     problems = [f"{each.field}: {each.found}" for each in problems_of(tmp_path, header=header, endpoint=endpoint)]
     assert [each for each in problems if re.match(f"load_test.archives_only: {found}", each)], problems
 
