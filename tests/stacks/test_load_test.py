@@ -12,7 +12,7 @@ import pytest
 
 from stacks.load_test import definition
 from stacks.stage import EnvironmentStage
-from tests.constructs_lib.templates import allowed, of_type, only, properties, template_of
+from tests.constructs_lib.templates import allowed, listed, of_type, only, properties, template_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, stage
 from tests.stacks.test_network import CREATED, SUBNETS, endpoints, network_template
 from tritonstack.naming import load_test_job_prefix
@@ -192,7 +192,7 @@ def test_a_lasting_group_may_be_added_to_and_neither_it_nor_a_version_deleted() 
     assert made is not None
     template = template_of(made)
     found = [each for each in allowed(template) if "bert-large" in json.dumps(each["Resource"])]
-    assert sorted(action for each in found for action in each["Action"]) == [
+    assert sorted(action for each in found for action in listed(each["Action"])) == [
         "sagemaker:CreateModelPackage",
         "sagemaker:CreateModelPackageGroup",
         "sagemaker:DescribeModelPackage",

@@ -177,9 +177,9 @@ def test_every_engine_is_built_by_a_service_that_its_environment_has() -> None:
             assert builds in (projects(gpu) if gpu else having("AWS::IAM::Policy", "sagemaker:CreateProcessingJob"))
 
 
-def test_every_endpoint_is_watched_and_scaled_on_both_metrics_but_where_load_tests_measure() -> None:
+def test_every_endpoint_is_watched_and_scaled_on_both_metrics_but_before_a_load_tests_gate() -> None:
     for each in SERVED:
         environment = each.place.partition("/")[0]
-        assert len(each.scaled_on) == (0 if f"{environment}/load-test" in STACKS else 2), each.place
+        assert len(each.scaled_on) == (0 if environment == "staging" else 2), each.place
         alarms = having("AWS::CloudWatch::Alarm", f"{environment}-{each.stack.name.removeprefix('serving-')}")
         assert f"{environment}/observability" in alarms, each.place
