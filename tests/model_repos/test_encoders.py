@@ -101,8 +101,9 @@ def _export(source: ArchiveSource, folder: Path) -> Export:
     return Export(folder=folder, report=json.loads((folder / "report.json").read_text()))
 
 
-def test_eight_variants_and_five_copies_are_archives() -> None:
+def test_eight_variants_another_of_groups_and_five_copies_are_archives() -> None:
     variants = [f"{kind}{rest}" for kind in ("pytorch", "tensorrt") for rest in ("", "-db", "-ig", "-db-ig")]
+    variants.insert(4, "pytorch-gpu-0")
     copies = [f"bert-tensorrt-{number}" for number in range(5)]
     assert list(_sources()) == [*(f"bert-large-{variant}" for variant in variants), *copies, "roberta-large-onnx"]
 
@@ -110,7 +111,7 @@ def test_eight_variants_and_five_copies_are_archives() -> None:
 @pytest.mark.parametrize("name", [name for name in _sources() if name.startswith("bert-large")])
 def test_a_variant_of_bert_large_is_what_its_name_says(name: str) -> None:
     config = _config(_sources()[name])
-    (group,) = config.node.nodes("instance_group")
+    group, *others = config.node.nodes("instance_group")
     words = name.removeprefix("bert-large-").split("-")
     assert config.backend == words[0]
     assert config.max_batch_size == {"pytorch": 32, "tensorrt": 16}[words[0]]
@@ -120,6 +121,7 @@ def test_a_variant_of_bert_large_is_what_its_name_says(name: str) -> None:
         assert batcher.integers("preferred_batch_size") == (16,)
         assert batcher.integer("max_queue_delay_microseconds") == 100
     assert group.integer("count") == (2 if "ig" in words else 1)
+    assert [each.integers("gpus") for each in others] == ([(0,)] if words[1:] == ["gpu", "0"] else [])
     assert [tensor.name for tensor in (*config.inputs, *config.outputs)] == ["token_ids", "attn_mask", "logits"]
 
 

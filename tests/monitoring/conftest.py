@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.monitoring.recorded import hour
 from tests.monitoring.settings_of import ENDPOINTS, environment
 from tests.tritonstack_local.emulator.running import Emulator
+from tritonstack.client.latency_metric import Called, LatencyMetric
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import Dashboard
 
@@ -23,6 +25,10 @@ def recorded_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]
         *hour(endpoint="dev-single", variant="g5-12xlarge", multi_model=False, gpu=True),
     ):
         cloudwatch.put_metric_data(Namespace=namespace, MetricData=data)
+    latencies = LatencyMetric(lambda: cloudwatch, now=lambda: time.time() - 120)
+    for endpoint, variant in (("dev-digits", "g4dn-xlarge"), ("dev-single", "g5-12xlarge")):
+        latencies.add(Called(endpoint=endpoint, variant=variant, model="digits-onnx"), 12.5)
+    latencies.publish()
     yield emulator
     assert emulator.stop() == 0, emulator.log.read_text()
 

@@ -59,7 +59,7 @@ def test_a_dashboard_alone_needs_no_key_no_topic_and_no_alarm() -> None:
     assert not [each for each in made["Parameters"] if each != "BootstrapVersion"]
 
 
-def test_loads_and_unloads_are_a_saved_query_and_are_counted_where_the_log_group_is_made_first() -> None:
+def test_loads_and_unloads_are_a_saved_query_and_counted_where_the_log_group_is_made_first() -> None:
     """A metric filter needs the group, which the serving stack makes where logs.endpoint_days is set."""
     made = observability(DIGITS, SINGLE, dashboard=True, logs={"endpoint_days": 30})
     query = properties(made, "AWS::Logs::QueryDefinition")
