@@ -61,9 +61,10 @@ def measured(folder: Path) -> dict[str, str]:
     import coverage  # here: an ordinary run of the tests has no use for it
 
     site = folder / "measured"
-    site.mkdir()
-    (site / "coverage").symlink_to(Path(coverage.__file__).parent)
-    (site / "sitecustomize.py").write_text("import coverage\n\ncoverage.process_startup()\n")
+    if not site.exists():  # it is there for a second emulator of one test
+        site.mkdir()
+        (site / "coverage").symlink_to(Path(coverage.__file__).parent)
+        (site / "sitecustomize.py").write_text("import coverage\n\ncoverage.process_startup()\n")
     return {"COVERAGE_PROCESS_CONFIG": settings, "PYTHONPATH": os.pathsep.join((str(REPOSITORY), str(site)))}
 
 
