@@ -12,6 +12,8 @@ request is a text. Weights are random, files and formats are real.
 # None of these libraries is in the environment that checks types.
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -245,13 +247,79 @@ class TritonPythonModel:
 def python_packages(folder):
     """A program with two packages of the index, one of them (rapidfuzz) compiled."""
     separator = "-_"[SEED % 2]
-    program = _SLUGS.replace("SEPARATOR", separator)
-    _write(folder / "slugs", {"config.pbtxt": 'backend: "python"\n', "1/model.py": program})
+    _write(folder / "slugs", {"config.pbtxt": 'backend: "python"\n', "1/model.py": _slugs(separator)})
+    return _known_slugs(separator)
+
+
+def _slugs(separator):
+    return _SLUGS.replace("SEPARATOR", separator)
+
+
+def _known_slugs(separator):
     titles = np.array([["Seven small boats"], ["Über den Hafen"]], dtype=object)
     slugs = np.array(
         [[f"seven{separator}small{separator}boats"], [f"uber{separator}den{separator}hafen"]], dtype=object
     )
     return {"inputs": tensors(title=titles), "outputs": tensors(slug=slugs, changes=np.int32([[3], [4]]))}
+
+
+PACKED_PYTHON = "3.12"
+"""Of the environment that conda-pack packs: the Python of Triton's images from 24.11 on."""
+_NOT_COPIED = (
+    "site-packages",
+    "test",
+    "__pycache__",
+    "idlelib",
+    "ensurepip",
+    "tkinter",
+    "config-*",
+    "EXTERNALLY-MANAGED",
+)
+
+
+def conda_packed(folder):
+    """The same program with its packages in an environment that conda-pack packs.
+
+    conda itself is not on the package index: the environment's prefix is a copy of another Python of that version,
+    with its library, in which the installer puts the packages. What packs it is conda-pack.
+    """
+    uv = str(next(Path(sys.executable).parents[2].glob("uv-*/bin/uv")))
+    base, standard, libraries, library = _another_python()
+    prefix = folder.parent / "prefix"
+    packages = prefix / f"lib/python{PACKED_PYTHON}/site-packages"
+    shutil.copytree(standard, packages.parent, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+    shutil.copy(Path(libraries) / library, prefix / "lib" / library)
+    _write(prefix, {"conda-meta/history": ""})
+    (prefix / "bin").mkdir()
+    shutil.copy(base, prefix / f"bin/python{PACKED_PYTHON}")
+    for name in ("python", "python3"):
+        (prefix / "bin" / name).symlink_to(f"python{PACKED_PYTHON}")
+    names = ["numpy<2", "python-slugify", "rapidfuzz"]
+    options = ["--quiet", "--no-build", "--python-version", PACKED_PYTHON, "--target", str(packages)]
+    subprocess.run([uv, "pip", "install", *options, *names], check=True, stdin=subprocess.DEVNULL)
+    separator = "-_"[SEED % 2]
+    _write(folder / "titles", {"config.pbtxt": 'backend: "python"\n', "1/model.py": _slugs(separator)})
+    packing = [str(Path(sys.executable).with_name("conda-pack")), "--prefix", str(prefix), "--compress-level", "1"]
+    output = str(folder / "titles/env.tar.gz")
+    subprocess.run([*packing, "--quiet", "--output", output], check=True, stdin=subprocess.DEVNULL)
+    shutil.rmtree(prefix)
+    return _known_slugs(separator)
+
+
+def _another_python():
+    """Program, standard library, folder of the library and its name, of an interpreter of PACKED_PYTHON."""
+    wanted = "sysconfig.get_path('stdlib'), sysconfig.get_config_var('LIBDIR'), sysconfig.get_config_var('INSTSONAME')"
+    question = f"import json, sys, sysconfig; print(json.dumps([sys.executable, {wanted}]))"
+    managed = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob(f"versions/{PACKED_PYTHON}.*/bin/python3")
+    fetched = Path(sys.executable).parents[2].glob(f"python/*/bin/python{PACKED_PYTHON}")
+    for program in (f"python{PACKED_PYTHON}", *map(str, [*fetched, *managed])):
+        if shutil.which(program) is None:
+            continue
+        asked = subprocess.run([program, "-I", "-c", question], capture_output=True, check=False)
+        found = json.loads(asked.stdout) if not asked.returncode else []
+        if found and Path(found[2], found[3]).is_file():
+            return found
+    raise SystemExit(f"no Python {PACKED_PYTHON} with its shared library: apt-get install libpython{PACKED_PYTHON}")
 
 
 _HALVES = """
@@ -388,8 +456,8 @@ def external_data(folder):
 
 KINDS = (
     *(sklearn_pipeline, lightgbm_onnx, xgboost_onnx, cnn_onnx, cnn_torchscript, encoder_of_two_inputs),
-    *(encoder_of_three_inputs, optimum_folder, python_packages, ensemble, model_archive, recurrent, external_data),
-    *(saved_model, safetensors),
+    *(encoder_of_three_inputs, optimum_folder, python_packages, conda_packed, ensemble, model_archive),
+    *(recurrent, external_data, saved_model, safetensors),
 )
 
 
