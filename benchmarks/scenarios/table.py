@@ -89,22 +89,19 @@ def _resnet(name: str, *fragments: str) -> Way:
     return Way(name=name, model=partial(resnet, name="resnet50-onnx"), fragments=(ONE_THREAD, *fragments))
 
 
+EXTENDED_AND_PARALLEL = (graph(1), parameter("execution_mode", 1), parameter("inter_op_thread_count", 2))
 RESNET_DEFAULT = _resnet("ResNet-50, Triton's defaults", graph(0))
 RESNET_EXTENDED = _resnet("ResNet-50, extended graph optimisations (1, the post's)", graph(1))
 RESNET_PARALLEL = _resnet(
     "ResNet-50, extended and parallel execution (the post's), 2 threads",
-    graph(1),
-    parameter("execution_mode", 1),
-    parameter("inter_op_thread_count", 2),
+    *EXTENDED_AND_PARALLEL,
 )
 DEFAULT = _roberta("Triton's defaults", graph(0))
 EXTENDED = _roberta("extended graph optimisations (1, the post's)", graph(1))
 UNOPTIMISED = _roberta("no graph optimisations (2)", graph(2))
 PARALLEL = _roberta(
     "extended and parallel execution (the post's), 2 threads",
-    graph(1),
-    parameter("execution_mode", 1),
-    parameter("inter_op_thread_count", 2),
+    *EXTENDED_AND_PARALLEL,
 )
 NO_PATTERN = _roberta("extended, no memory pattern", graph(1), parameter("enable_mem_pattern", 0))
 NO_ARENA = _roberta("extended, no memory arena", graph(1), parameter("enable_mem_arena", 0))
