@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scripts.documentation.api_members_page import api_members_page
 from scripts.documentation.architecture_page import architecture_page
 from scripts.documentation.commands_page import commands_page
 from scripts.documentation.constructs_page import constructs_page
@@ -17,6 +18,7 @@ from tritonstack.paths import repository_path, write_text
 MAKERS: dict[str, Callable[[], str]] = {
     "docs/reference/settings.md": settings_page,
     "docs/reference/recipes.md": recipes_page,
+    "docs/reference/api-members.md": api_members_page,
     "docs/reference/releases.md": triton_releases_page,
     "docs/reference/commands.md": commands_page,
     "docs/reference/constructs.md": constructs_page,

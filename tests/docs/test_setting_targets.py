@@ -1,4 +1,4 @@
-"""What the settings page says that each setting becomes: every setting has it, and a change of it arrives there."""
+"""What each setting becomes: every setting has it, a change of it arrives there; and what templates never have."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import botocore.session
 import pytest
 import yaml
 
+from scripts.documentation.api_members import OPERATIONS, Operation, is_property, rows
 from scripts.documentation.setting_targets import Target, setting_targets
 from scripts.documentation.settings_page import nested_models, sections
 from tests.constructs_lib.templates import template_of
@@ -44,6 +45,9 @@ CONVERTED = {
     "network.imported": {"endpoints", "subnets", "security_group_ids"},  # read from SSM parameters
 }
 """Settings whose value becomes another one: there a change is looked for, and not the value itself."""
+
+NAMED_BY_CLOUDFORMATION = {"ModelName", "EndpointConfigName"}
+"""Members that a template leaves to CloudFormation; the endpoint's names the configuration made."""
 
 Templates = list[dict[str, Any]]
 
@@ -118,6 +122,19 @@ def test_a_changed_setting_arrives_where_the_page_says(templates: dict[str, Temp
             tried += 1
     assert lost == []
     assert tried > 100
+
+
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.resource], ids=lambda each: each.name)
+def test_templates_have_each_member_that_is_set_here_and_no_declined_one(
+    operation: Operation, templates: dict[str, Templates]
+) -> None:
+    every = [template for of in templates.values() for template in of]
+    here = {row.member.path for row in rows(operation) if not row.is_declined}
+    declined = {row.member.path for row in rows(operation) if row.is_declined}
+    found = {path for path in here | declined if values(every, Target(of=operation.resource, path=path, text=""))}
+    assert found & declined == set()
+    assert here - found <= NAMED_BY_CLOUDFORMATION
+    assert [path for path in here if not is_property(operation.resource, path)] == []
 
 
 def settings_of(environment: dict[str, Any], section: str, field: str) -> list[Any]:
