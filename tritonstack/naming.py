@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tritonstack.aws_names import ENDPOINT_LOG_GROUPS
+from tritonstack.aws_names import COMPONENT_LOG_GROUPS, ENDPOINT_LOG_GROUPS
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 """Environments, endpoints and models: no dot, so that ``bert.*.tar.gz`` never covers ``bert-large``."""
@@ -388,6 +388,11 @@ def dashboard(environment: str, *, part: int = 1) -> str:
 def endpoint_log_group(endpoint_name: str) -> str:
     """The log group of an endpoint's containers, which SageMaker makes; ``endpoint_name``: its name at SageMaker."""
     return f"{ENDPOINT_LOG_GROUPS}{endpoint_name}"
+
+
+def component_log_group(component: str) -> str:
+    """The log group of an inference component's containers, which SageMaker makes."""
+    return f"{COMPONENT_LOG_GROUPS}{component}"
 
 
 def log_metrics_namespace(endpoint_name: str) -> str:

@@ -27,6 +27,7 @@ from tritonstack_local.emulator.iam.request import expanded
 from tritonstack_local.emulator.ministack_adapter import application, s3
 from tritonstack_local.emulator.ministack_adapter.core import run_reentrant
 from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.sagemaker.components import Components
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.settings import EmulatorSettings
 from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER
@@ -195,7 +196,7 @@ _ANSWERS = re.compile(r"/_ministack/cfn-(response|signal)/[0-9a-f-]{36}")
 MiniStack's own routes the only open ones, for the others change its state unsigned."""
 INSTANCE = uuid.uuid4().hex
 """Differs at each start of the emulator: what an earlier one issued, such as sessions of roles, is void."""
-_REPORT = re.compile(r"^/_tritonstack/endpoints/([^/]+)/report$")
+_REPORT = re.compile(r"^/_tritonstack/(endpoints|components)/([^/]+)/report$")
 _LARGEST_ANSWER = 1024 * 1024  # CloudFormation takes 4 KB (user guide, "Custom resource response objects")
 _LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and checked by the runtime
 
@@ -213,14 +214,17 @@ def virtual_host(host: str, *, method: str, path: str) -> bool:
 class Gateway:
     """The ASGI application."""
 
-    def __init__(self, settings: EmulatorSettings, endpoints: Endpoints, faults: Faults) -> None:
-        """``endpoints`` take the runtime's reports; ``faults`` are those that tests set."""
+    def __init__(
+        self, settings: EmulatorSettings, endpoints: Endpoints, components: Components, faults: Faults
+    ) -> None:
+        """``endpoints`` and ``components`` take the runtime's reports; ``faults`` are those that tests set."""
         self._runtime_url = settings.runtime_url
         self._keys = settings.keys
         application.decompress_request_body.replace(expanded)
         application.decode_aws_chunked_body.replace(chunks_joined)
         application.routing_params.replace(parameters_of_routing)
         self._endpoints = endpoints
+        self._components = components
         self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -268,6 +272,8 @@ class Gateway:
                 said = 200, {"status": "ok"}
             case "GET", "mark":
                 said = 200, {"mark": self._endpoints.mark(), "instance": INSTANCE}
+            case "GET", "components":
+                said = 200, {"components": self._components.documents()}
             case "GET", "clock":
                 said = 200, {"now": clock.now()}
             case "POST", "clock":
@@ -281,7 +287,8 @@ class Gateway:
             case "GET", "iam":  # what was used and denied, for the command line
                 said = 200, usage()
             case "POST", _ if report:
-                said = self._report(urllib.parse.unquote(report[1]), body)
+                of = self._component_report if report[1] == "components" else self._report
+                said = of(urllib.parse.unquote(report[2]), body)
             case _:
                 said = 404, {"message": f"{method} {path} is no route of the local AWS"}
         return _json(*said)
@@ -313,6 +320,20 @@ class Gateway:
         if reported is not None:
             return 200, {"deployment": reported}
         return 409, {"message": f"{outcome} of {config} is not awaited of an endpoint {endpoint}"}
+
+    def _component_report(self, component: str, body: bytes | None) -> Said:
+        """As of endpoints: 200, 400, 409."""
+        try:
+            report = json.loads(body or b"")
+            generation, outcome, reason = report["generation"], report["outcome"], report.get("reason")
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            return 400, {"message": f"no report: {error!r}"}
+        if outcome not in ("in_service", "failed"):
+            return 400, {"message": f"outcome {outcome!r}: 'in_service' or 'failed'"}
+        reason = str(reason or "the runtime gave no reason")
+        if self._components.report(component=component, generation=generation, outcome=outcome, reason=reason):
+            return 200, {}
+        return 409, {"message": f"{outcome} of change {generation} is not awaited of a component {component}"}
 
     async def _invoke(self, scope: Scope, receive: Receive) -> GatewayResponse:
         body = await _body(receive)

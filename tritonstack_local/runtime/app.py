@@ -15,6 +15,7 @@ from tritonstack.loopback.http_server import HttpResponse, InvokeError, Request,
 from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER
 from tritonstack_local.runtime.background import say_if_it_failed
 from tritonstack_local.runtime.callers import Authority, Callers
+from tritonstack_local.runtime.components import ComponentEndpoint
 from tritonstack_local.runtime.deployed import DeployedConfig, EmulatorReader
 from tritonstack_local.runtime.endpoint import Reconciler, RunningEndpoint
 from tritonstack_local.runtime.errors import endpoint_not_found, shortened
@@ -34,7 +35,7 @@ def runtime_status(reconciler: Reconciler) -> dict[str, Any]:
     }
 
 
-def _endpoint(endpoint: RunningEndpoint) -> dict[str, Any]:
+def _endpoint(endpoint: RunningEndpoint | ComponentEndpoint) -> dict[str, Any]:
     described = endpoint.described
     return {
         "name": endpoint.name,
@@ -51,6 +52,7 @@ def _fleet(fleet: RunningFleet, *, share: float) -> dict[str, Any]:
     return {
         "endpoint_config": fleet.config.name,
         "variant": fleet.config.variant,
+        "component": fleet.config.component,
         "instance_type": fleet.config.instance_type,
         "state": fleet.condition,
         "serving": share > 0,
@@ -116,7 +118,9 @@ class Runtime:
         self._parts, settings = parts, parts.settings
         self.settings = settings
         self.publisher = Publisher(settings=settings, cloudwatch=cloudwatch, logs=logs)
-        self.reconciler = Reconciler(reader=reader, settings=settings, new_fleet=self._new_fleet)
+        self.reconciler = Reconciler(
+            reader=reader, settings=settings, new_fleet=self._new_fleet, no_capacity=self.publisher.no_capacity
+        )
         self._callers = Callers(authority, tags_of=self._tags_of)
         self._server = Server(
             handle=self.handle,

@@ -26,6 +26,7 @@ from tritonstack_local.runtime.deployed import (
     emulator_client,
 )
 from tritonstack_local.runtime.errors import service_unavailable
+from tritonstack_local.runtime.invocation import COMPONENT
 from tritonstack_local.runtime.model_cache import TARGET_MODEL
 from tritonstack_local.runtime.settings import RuntimeSettings
 
@@ -86,8 +87,13 @@ class Authority:
 # --- Who may invoke ---
 
 
-_Call = tuple[bytes, str, bytes | None]
-"""What a decision is about: access key, endpoint, TargetModel."""
+_Call = tuple[bytes, str, bytes | None, bytes | None]
+"""What a decision is about: access key, endpoint, TargetModel, InferenceComponentName."""
+
+
+def _call(request: Request, endpoint: str) -> _Call:
+    headers = request.headers
+    return access_key_of(request), endpoint, headers.get(TARGET_MODEL), headers.get(COMPONENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,7 @@ class Callers:
 
     def allowed_at_once(self, request: Request, endpoint: str) -> bool:
         """Whether a decision that is kept lets the caller invoke; where not, ``check`` is to decide."""
-        call = access_key_of(request), endpoint, request.headers.get(TARGET_MODEL)
+        call = _call(request, endpoint)
         decision = self._kept.get(call)
         if decision is None or decision.refusal is not None:
             return False
@@ -123,7 +129,7 @@ class Callers:
 
         Nothing is counted then. UNVERIFIED: no page states whether Invocations counts a request that IAM refused.
         """
-        call = access_key_of(request), endpoint, request.headers.get(TARGET_MODEL)
+        call = _call(request, endpoint)
         decision = self._kept.get(call)
         if decision is None or time.monotonic() - decision.at > KEPT_SECONDS:
             decision = await asyncio.shield(self._ask(call))
@@ -156,7 +162,7 @@ class Callers:
     def _refusal(self, call: _Call) -> InvokeError | None:
         # Condition keys: service authorization reference of SageMaker, InvokeEndpoint. An endpoint's ARN has its name
         # in lower case (amazon-sagemaker-examples issue 293; philschmid/cdk-samples issue 2 for the refusal).
-        access_key, endpoint, target_model = call
+        access_key, endpoint, target_model, component = call
         context = {
             f"{prefix}:ResourceTag/{name}": value
             for name, value in self._tags_of(endpoint).items()
@@ -164,11 +170,18 @@ class Callers:
         }
         if target_model is not None:
             context["sagemaker:TargetModel"] = target_model.decode("latin-1")
-        return self._authority.refusal(
-            access_key=access_key.decode("latin-1"),
-            resource=f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/{endpoint.lower()}",
-            context=context,
+        resources = [f"endpoint/{endpoint.lower()}"]
+        if component is not None:
+            resources.append(f"inference-component/{component.decode('latin-1').lower()}")
+        refusals = (
+            self._authority.refusal(
+                access_key=access_key.decode("latin-1"),
+                resource=f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:{resource}",
+                context=context,
+            )
+            for resource in resources
         )
+        return next((refusal for refusal in refusals if refusal is not None), None)
 
     def stop(self) -> None:
         """Send no more requests."""

@@ -7,7 +7,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -86,6 +86,7 @@ class DeployedConfig:
     download_seconds: float  # ModelDataDownloadTimeoutInSeconds
     startup_seconds: float  # ContainerStartupHealthCheckTimeoutInSeconds
     model: DeployedModel
+    component: str | None = None  # the inference component that the container is of; None: the variant itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +111,19 @@ class Reported(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeployedComponent:
+    """An inference component as the local AWS has it."""
+
+    name: str
+    endpoint: str
+    variant: str
+    generation: int  # counts its changes
+    serving: str | None  # the Model that serves; None before the first copy is up
+    pending: str | None  # the Model of the change in progress, which may be the same; None where there is none
+    copies: int  # that should run once the change is done
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeployedEndpoint:
     """An endpoint as DescribeEndpoint shows it."""
 
@@ -125,6 +139,8 @@ class DeployedEndpoint:
     weights: Mapping[tuple[str, str], float] = field(default_factory=dict)
     max_loaded_models: int | None = None  # how many models the local container may hold (tag), or None
     tags: Mapping[str, str] = field(default_factory=dict)
+    has_components: bool = False  # whether its variants have no model, and inference components run in its place
+    components: tuple[DeployedComponent, ...] = ()
 
 
 def emulator_client(
@@ -194,7 +210,53 @@ class EmulatorReader:
             found = [self._endpoint(summary["EndpointName"]) for summary in summaries]
         except (BotoCoreError, ClientError) as error:
             raise UnreachableError(str(error)) from error
-        return tuple(endpoint for endpoint in found if endpoint is not None)
+        endpoints = [endpoint for endpoint in found if endpoint is not None]
+        if any(endpoint.has_components for endpoint in endpoints):
+            components = self._components()
+            endpoints = [replace(one, components=tuple(components.get(one.name, ()))) for one in endpoints]
+        return tuple(endpoints)
+
+    def _components(self) -> dict[str, list[DeployedComponent]]:
+        """Endpoint → its components. By a route of our own: DescribeInferenceComponent shows no change in progress."""
+        status, answer = ask_emulator(self._settings, "components")
+        found: dict[str, list[DeployedComponent]] = {}
+        try:
+            for each in answer["components"]:
+                serving, pending = each.pop("serving"), each.pop("pending")
+                component = DeployedComponent(
+                    serving=serving and serving["ModelName"], pending=pending and pending["ModelName"], **each
+                )
+                found.setdefault(component.endpoint, []).append(component)
+        except (KeyError, TypeError) as error:
+            raise UnreachableError(f"the emulator responded {status}, not with its components: {error!r}") from error
+        return found
+
+    def component_config(self, component: DeployedComponent) -> DeployedConfig:
+        """What a component's container is started with. Raises DeploymentError, UnreachableError."""
+        try:
+            endpoint = self._sagemaker.describe_endpoint(EndpointName=component.endpoint)
+            config = self._sagemaker.describe_endpoint_config(EndpointConfigName=endpoint["EndpointConfigName"])
+            variant = next(v for v in config["ProductionVariants"] if v["VariantName"] == component.variant)
+            model = self._sagemaker.describe_model(ModelName=component.pending or component.serving)
+            found = self._sagemaker.describe_inference_component(InferenceComponentName=component.name)
+        except StopIteration as error:
+            raise DeploymentError(f"variant {component.variant} of {component.name} is gone") from error
+        except ClientError as error:
+            raise DeploymentError(str(error)) from error
+        except BotoCoreError as error:
+            raise UnreachableError(str(error)) from error
+        startup = found["Specification"].get("StartupParameters") or {}
+        return replace(
+            self._variant(config["EndpointConfigName"], {**variant, **startup}, model), component=component.name
+        )
+
+    def report_component(self, component: DeployedComponent, *, outcome: str, reason: str = "") -> bool:
+        """Report the end of a component's change; False where none is awaited. Raises UnreachableError."""
+        report = {"generation": component.generation, "outcome": outcome, "reason": reason}
+        status, answer = ask_emulator(self._settings, f"components/{quote(component.name)}/report", report)
+        if status not in (200, 409):
+            raise UnreachableError(f"the emulator responded {status} to a report: {answer}")
+        return bool(status == 200)
 
     def _endpoint(self, name: str) -> DeployedEndpoint | None:
         """An endpoint, or None where it was deleted since it was listed."""
@@ -234,6 +296,7 @@ class EmulatorReader:
                 for fleet in (summary, answer)
                 for variant in fleet.get("ProductionVariants") or []
             },
+            has_components=_has_components(answer),
             max_loaded_models=int(limit) if limit.isdecimal() and int(limit) > 0 else None,
             tags=tags,
         )
@@ -273,6 +336,12 @@ class EmulatorReader:
             return Reported(answer["deployment"])
         except (ValueError, KeyError, TypeError) as error:
             raise UnreachableError(f"the emulator responded {status} to a report: {answer}") from error
+
+
+def _has_components(answer: Mapping[str, Any]) -> bool:
+    """Whether no variant has an image of its own, by DescribeEndpoint."""
+    variants = answer.get("ProductionVariants") or []
+    return bool(variants) and not any(variant.get("DeployedImages") for variant in variants)
 
 
 def _traffic(summary: Mapping[str, Any]) -> Traffic | None:

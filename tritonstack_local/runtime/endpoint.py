@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tritonstack.loopback.http_server import HttpResponse, InvokeError, Request
 from tritonstack_local.runtime.background import ErrorLog, repeat, say_if_it_failed
+from tritonstack_local.runtime.components import ComponentEndpoint
 from tritonstack_local.runtime.deployed import (
     ENDED,
     DeployedConfig,
@@ -327,13 +328,21 @@ UNREACHABLE_SECONDS = 2.0
 class Reconciler:
     """Holds the endpoints and keeps them as deployed."""
 
-    def __init__(self, *, reader: EmulatorReader, settings: RuntimeSettings, new_fleet: NewFleet) -> None:
-        """``new_fleet`` makes a fleet for an endpoint's config."""
-        self.endpoints: dict[str, RunningEndpoint] = {}
+    def __init__(
+        self,
+        *,
+        reader: EmulatorReader,
+        settings: RuntimeSettings,
+        new_fleet: NewFleet,
+        no_capacity: Callable[[str], None] = lambda _component: None,
+    ) -> None:
+        """``new_fleet`` makes a fleet for an endpoint's config, ``no_capacity`` counts a request without copies."""
+        self.endpoints: dict[str, RunningEndpoint | ComponentEndpoint] = {}
         self.unreachable: str | None = None
         self._reader = reader
         self._settings = settings
         self._new_fleet = new_fleet
+        self._no_capacity = no_capacity
         self._mark: str | None = None
         self._stopped = False
         self._described: tuple[DeployedEndpoint, ...] = ()
@@ -385,7 +394,7 @@ class Reconciler:
                 self._remove(name)
         for name, found in alive.items():
             if name not in self.endpoints:
-                self.endpoints[name] = RunningEndpoint(described=found, reader=self._reader, new_fleet=self._new_fleet)
+                self.endpoints[name] = self._new_endpoint(found)
             try:
                 self.endpoints[name].apply(found, as_of=as_of)
                 self.endpoints[name].errors.went_well()
@@ -393,6 +402,13 @@ class Reconciler:
                 self.endpoints[name].errors.failed(error)
         if any(endpoint.changing for endpoint in self.endpoints.values()):
             self._changed_at = time.monotonic()
+
+    def _new_endpoint(self, found: DeployedEndpoint) -> RunningEndpoint | ComponentEndpoint:
+        if not found.has_components:
+            return RunningEndpoint(described=found, reader=self._reader, new_fleet=self._new_fleet)
+        return ComponentEndpoint(
+            described=found, reader=self._reader, new_fleet=self._new_fleet, no_capacity=self._no_capacity
+        )
 
     def _remove(self, name: str) -> None:
         endpoint = self.endpoints.pop(name)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tritonstack.loopback.http_server import InvokeError
-from tritonstack.naming import endpoint_log_group
 from tritonstack_local import ACCOUNT, REGION
 
 NO_STATUS = 0
@@ -75,11 +74,8 @@ class ContainerAddress:
     """Address of a container's log, for errors that name it."""
 
     endpoint: str
+    log_group: str
     log_stream: str
-
-    @property
-    def log_group(self) -> str:
-        return endpoint_log_group(self.endpoint)
 
     @property
     def log_stream_arn(self) -> str:

@@ -24,6 +24,7 @@ import psutil
 from tritonstack import aws_names
 from tritonstack.errors import TritonstackError
 from tritonstack.loopback.http_server import HttpResponse, InvokeError
+from tritonstack.naming import component_log_group, endpoint_log_group
 from tritonstack.untrusted.unpacking import UnpackLimits
 from tritonstack_local import NO_MODEL_DATA
 from tritonstack_local.container import ContainerSettings, TritonContainer
@@ -133,13 +134,12 @@ class RunningFleet:
         self._settings = parts.settings
         own = f"{config.name}.{next(_numbers)}"  # a config that is deployed again gets a folder and a log of its own
         self.instance_id = "i-" + hashlib.sha256(f"{endpoint}/{own}/{self.started_at}".encode()).hexdigest()[:17]
-        self.folder = parts.settings.state / "fleets" / endpoint / config.variant / own
-        self.address = ContainerAddress(
-            endpoint=endpoint,
-            log_stream=f"{config.variant}/{self.instance_id}",
-        )
+        self.folder = parts.settings.state / "fleets" / endpoint / (config.component or config.variant) / own
+        self.address = _address(endpoint, config, self.instance_id)
         self.metrics = FleetMetrics(
-            dimensions=Dimensions(endpoint=endpoint, variant=config.variant, config=config.name)
+            dimensions=Dimensions(
+                endpoint=endpoint, variant=config.variant, config=config.name, component=config.component
+            )
         )
         self.store = ModelStore(
             objects=parts.objects(config.model.role),
@@ -417,6 +417,15 @@ class RunningFleet:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _address(endpoint: str, config: DeployedConfig, instance_id: str) -> ContainerAddress:
+    """Of a component a stream is named after the instance alone (UNVERIFIED)."""
+    if config.component is not None:
+        group = component_log_group(config.component)
+        return ContainerAddress(endpoint=endpoint, log_group=group, log_stream=instance_id)
+    stream = f"{config.variant}/{instance_id}"
+    return ContainerAddress(endpoint=endpoint, log_group=endpoint_log_group(endpoint), log_stream=stream)
 
 
 async def _connect(container: TritonContainer, count: int) -> list[socket.socket]:

@@ -24,14 +24,19 @@ from tritonstack_local.runtime.pool import ContainerGoneError, RequestOutcome, U
 
 CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"
 TARGET_VARIANT = b"x-amzn-sagemaker-target-variant"
+COMPONENT = b"x-amzn-sagemaker-inference-component"
 UNSUPPORTED = {
-    b"x-amzn-sagemaker-inference-component": "InferenceComponentName",
     b"x-amzn-sagemaker-target-container-hostname": "TargetContainerHostname",
     b"x-amzn-sagemaker-session-id": "SessionId",
     b"x-amzn-sagemaker-enable-explanations": "EnableExplanations",
 }
 """Headers of InvokeEndpoint's members that would change what answers (botocore's model of sagemaker-runtime)."""
-_NOT_AT_ONCE = frozenset({TARGET_VARIANT, *UNSUPPORTED})
+_NOT_AT_ONCE = frozenset({TARGET_VARIANT, COMPONENT, *UNSUPPORTED})
+COMPONENT_NOT_ALLOWED = (
+    "Inference Component Name header is not allowed for endpoints to which you dont plan to deploy inference "
+    "components."
+)
+"""SageMaker's own spelling (tests of BerriAI/litellm); what follows it there is not known."""
 PASSED_ON = (b"content-type", b"accept", CUSTOM_ATTRIBUTES)
 GIVEN_BACK = (b"content-type", CUSTOM_ATTRIBUTES)
 _TARGET_MODEL = re.compile(r"[!-~][ -~]{0,1023}")
@@ -172,6 +177,8 @@ async def _invoke(fleet: RunningFleet, request: Request, measured: _Measured) ->
     variant = request.headers.get(TARGET_VARIANT)
     for header in UNSUPPORTED.keys() & request.headers.keys():
         raise errors.validation_error(f"The local runtime does not support {UNSUPPORTED[header]} of InvokeEndpoint.")
+    if COMPONENT in request.headers and fleet.config.component is None:
+        raise errors.validation_error(COMPONENT_NOT_ALLOWED)
     if variant is not None and variant.decode("latin-1") != fleet.config.variant:
         unknown = errors.shortened(variant.decode("latin-1"))
         raise errors.validation_error(f"Variant {unknown} was not found for endpoint {fleet.endpoint}.")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tritonstack_local import REGION
 from tritonstack_local.emulator.cloudwatch.alarm_evaluator import find
 from tritonstack_local.emulator.ministack_adapter.core import request_scope
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, guardrails
 from tritonstack_local.emulator.sagemaker.fleets import (
     Instances,
@@ -62,6 +63,10 @@ UpdateOutcome = Literal["in_service", "shifted", "failed"]
 Reported = Literal["ended", "in_progress"]
 """What a deployment is after a report: over, or shifting traffic."""
 _LOOK_SECONDS = 0.2
+STILL_ASSOCIATED = (
+    "Cannot delete endpoint with inference component associated. Please delete inference component and try it again."
+)
+"""gruntwork-io/cloud-nuke, issue 1142; another report has DeleteEndpoint pass and leave the components."""
 
 
 class Endpoints:
@@ -160,13 +165,21 @@ class Endpoints:
         """Why no container of this endpoint is ever started; empty where the runtime starts one."""
         if not self._state.fleets:
             return "TRITONSTACK_FLEETS=none"
+        config = self._state.endpoint_configs.get(
+            record.config_name if record.pending is None else record.pending.config_name
+        )
+        if not any("ModelName" in each for each in config.request["ProductionVariants"]):
+            return "its variants have no model: its inference components start containers"
         region = record.arn.split(":")[3]
         return "" if region == REGION else f"it is in {region}, and the local runtime serves {REGION} alone"
 
     def _variant(self, variant: dict[str, Any], record: EndpointRecord, request: Request) -> dict[str, Any]:
         """A variant as DescribeEndpoint shows it; an update may retain the count and weight of the same variant."""
         count, weight = variant.get("InitialInstanceCount", 1), variant.get("InitialVariantWeight", 1.0)
-        image = self._state.models.get(variant["ModelName"]).request["PrimaryContainer"]["Image"]
+        images = []
+        if "ModelName" in variant:  # else its components have images
+            image = self._state.models.get(variant["ModelName"]).request["PrimaryContainer"]["Image"]
+            images = [{"SpecifiedImage": image, "ResolvedImage": image}]
         before = next((v for v in record.variants if v["VariantName"] == variant["VariantName"]), None)
         if before and request.get("RetainAllVariantProperties"):
             excluded = {x["VariantPropertyType"] for x in request.get("ExcludeRetainedVariantProperties", [])}
@@ -178,9 +191,9 @@ class Endpoints:
             "DesiredInstanceCount": count,
             "CurrentWeight": weight,
             "DesiredWeight": weight,
-            "DeployedImages": [{"SpecifiedImage": image, "ResolvedImage": image}],
+            **({"DeployedImages": images} if images else {}),
         }
-        return {**shown, **({"RoutingConfig": variant["RoutingConfig"]} if "RoutingConfig" in variant else {})}
+        return shown | {each: variant[each] for each in ("RoutingConfig", "ManagedInstanceScaling") if each in variant}
 
     def describe_endpoint(self, request: Request) -> dict[str, Any]:
         """DescribeEndpoint, with ``PendingDeploymentSummary`` while a deployment is in progress."""
@@ -219,6 +232,10 @@ class Endpoints:
             record = self._state.endpoints.get(request["EndpointName"])
             if not record.settled:
                 raise refused(f'Cannot update in-progress endpoint "{record.arn}".', "DeleteEndpoint")
+            if self._state.components_of(record.name):
+                raise RefusedError(
+                    "ValidationException", STILL_ASSOCIATED, source="gruntwork-io/cloud-nuke, issue 1142"
+                )
             self._state.endpoints.remove(record.name)
             self._state.forget_scaled(record.name)
             self._state.tags.pop(record.arn, None)
@@ -258,7 +275,8 @@ class Endpoints:
         """
         with self._state.changed:
             described = [(e.describe(), self._state.tags.get(e.arn)) for e in self._state.endpoints.everywhere()]
-        return hashlib.sha256(repr(described).encode()).hexdigest()[:16]
+            components = [(each.name, each.generation, each.status) for each in self._state.components.everywhere()]
+        return hashlib.sha256(repr((described, components)).encode()).hexdigest()[:16]
 
     def wait(self, arn: str, *, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> EndpointRecord | None:
         """Wait until no deployment of the endpoint is in progress, or ``cancelled``; None where it is gone.

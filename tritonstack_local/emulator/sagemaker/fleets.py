@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tritonstack import aws_names
-from tritonstack.naming import endpoint_log_group
+from tritonstack.naming import component_log_group, endpoint_log_group
 from tritonstack_local import NO_MODEL_DATA
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.iam.authorization import role_principal
+from tritonstack_local.emulator.iam.authorization import Principal, role_principal
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.service_calls import (
     arn_of,
@@ -197,37 +197,63 @@ def fleet_refusal(state: SageMakerState, deployment: Deployment, *, endpoint: st
     """FailureReason of a fleet that a role of its models may not start; None where they may."""
     config, by = state.endpoint_configs.get(deployment.config_name).request, f"sagemaker: endpoint {endpoint}"
     for variant in config["ProductionVariants"]:
+        if "ModelName" not in variant:
+            continue  # its components start by themselves
         model = state.models.get(variant["ModelName"]).request
         role, stream = (
             role_principal(model["ExecutionRoleArn"], "SageMaker"),
             f"{variant['VariantName']}/i-0123456789abcdef0",
         )
         log = log_needs(endpoint_log_group(endpoint), stream)
-        for needs, what in _of_start(model, deployment):
-            denied = refusal_of(role, needs, by=by)
-            if denied is not None:
-                missing = f"The role '{role.arn}' does not have {denied.need.action.partition(':')[2]} permission for"
-                return f"{what if what.endswith('.') else f'{missing} {what}.'} ({denied.sentence})"
-        named = {"cloudwatch:namespace": aws_names.SAGEMAKER}
-        quiet = [*_capture_needs(config), *log, Need(action="cloudwatch:PutMetricData", resource="*", context=named)]
-        for need in quiet:  # left out in silence
-            if denied := refusal_of(role, [need], by=by):
-                logger.warning("%s: %s", endpoint, denied.sentence)
+        alarms = deployment.guardrails.alarms if deployment.guardrails else ()
+        if refusal := _start_refusal(role, model, alarms=alarms, by=by):
+            return refusal
+        _log_refusals(role, [*_capture_needs(config), *log, _metrics_need(aws_names.SAGEMAKER)], of=endpoint, by=by)
     return None
 
 
-def _of_start(model: Request, deployment: Deployment) -> Iterator[tuple[tuple[Need, ...], str]]:
+def component_refusal(model: Request, *, component: str) -> str | None:
+    """FailureReason of an inference component that the role of its model may not start; None where it may."""
+    role, by = role_principal(model["ExecutionRoleArn"], "SageMaker"), f"sagemaker: inference component {component}"
+    log = log_needs(component_log_group(component), "i-0123456789abcdef0")
+    if refusal := _start_refusal(role, model, alarms=(), by=by):
+        return refusal
+    _log_refusals(role, [*log, _metrics_need(aws_names.COMPONENT_INSTANCES)], of=component, by=by)
+    return None
+
+
+def _start_refusal(role: Principal, model: Request, *, alarms: Sequence[str], by: str) -> str | None:
+    """The sentence of the first permission that a start lacks."""
+    for needs, what in _of_start(model, alarms):
+        denied = refusal_of(role, needs, by=by)
+        if denied is not None:
+            missing = f"The role '{role.arn}' does not have {denied.need.action.partition(':')[2]} permission for"
+            return f"{what if what.endswith('.') else f'{missing} {what}.'} ({denied.sentence})"
+    return None
+
+
+def _metrics_need(namespace: str) -> Need:
+    return Need(action="cloudwatch:PutMetricData", resource="*", context={"cloudwatch:namespace": namespace})
+
+
+def _log_refusals(role: Principal, needs: Sequence[Need], *, of: str, by: str) -> None:
+    """What a start goes on without, in silence towards the caller."""
+    for need in needs:
+        if denied := refusal_of(role, [need], by=by):
+            logger.warning("%s: %s", of, denied.sentence)
+
+
+def _of_start(model: Request, alarms: Sequence[str]) -> Iterator[tuple[tuple[Need, ...], str]]:
     """Needs in the order of a start, each with what a permission lacks for, or the sentence of its refusal."""
     container, vpc = model["PrimaryContainer"], model.get("VpcConfig") or {}
     interfaces = interface_needs(vpc.get("Subnets", ()), vpc.get("SecurityGroupIds", ()), service="sagemaker")
     yield interfaces, "the network of the model"
     yield pull_needs(container["Image"]), f"the image: '{container['Image']}'"
     yield _data_needs(model), NO_MODEL_DATA.format(container.get("ModelDataUrl"))
-    names = deployment.guardrails.alarms if deployment.guardrails else ()
-    alarms = (
-        Need(action="cloudwatch:DescribeAlarms", resource=arn_of("cloudwatch", f"alarm:{name}")) for name in names
+    watched = (
+        Need(action="cloudwatch:DescribeAlarms", resource=arn_of("cloudwatch", f"alarm:{each}")) for each in alarms
     )
-    yield tuple(alarms), "the alarms of the deployment"
+    yield tuple(watched), "the alarms of the deployment"
 
 
 def _data_needs(model: Request) -> tuple[Need, ...]:
