@@ -152,10 +152,13 @@ class Faults:
 
 # So a client can invoke with ``AWS_ENDPOINT_URL`` alone; the direct connection is the runtime's own
 # URL.
-INVOCATION = re.compile(r"^/endpoints/[^/]+/(invocations|invocations-response-stream|async-invocations)$")
+STREAM = "invocations-response-stream"
+INVOCATION = re.compile(rf"^/endpoints/[^/]+/(invocations|{STREAM}|async-invocations)$")
 """The paths of SageMaker Runtime's operations."""
 
 _SECONDS = 90.0  # SageMaker gives a container 60 s; the runtime responds itself when those are over
+_STREAM_SECONDS = 510.0  # of a stream, 8 minutes
+_STREAM_PART = 1 << 16
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "content-length"})
 GatewayResponse = tuple[int, list[tuple[str, str]], bytes]
 Said = tuple[int, dict[str, Any]]
@@ -172,6 +175,33 @@ def forward(url: str | None, path: str, headers: list[tuple[str, str]], body: by
         return response.status, _end_to_end(response.getheaders()), response.read()
     except (OSError, http.client.HTTPException) as error:
         return _unavailable(f"the local runtime does not respond ({error}); see `tritonstack local status`")
+    finally:
+        connection.close()
+
+
+async def pass_stream(
+    url: str | None, path: str, headers: list[tuple[str, str]], body: bytes, send: Send
+) -> GatewayResponse | None:
+    """Send the runtime's streamed response as it comes, and return None; else the response without a runtime."""
+    if url is None:
+        return forward(None, path, headers, body)
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=_STREAM_SECONDS)
+
+    def begin() -> http.client.HTTPResponse:
+        connection.request("POST", path, body, dict(_end_to_end(headers)))
+        return connection.getresponse()
+
+    try:
+        try:
+            response = await asyncio.to_thread(begin)
+        except (OSError, http.client.HTTPException) as error:
+            return _unavailable(f"the local runtime does not respond ({error}); see `tritonstack local status`")
+        given = [(name.lower().encode(), value.encode("latin-1")) for name, value in _end_to_end(response.getheaders())]
+        await send({"type": "http.response.start", "status": response.status, "headers": given})
+        while part := await asyncio.to_thread(response.read1, _STREAM_PART):
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+        return None
     finally:
         connection.close()
 
@@ -244,8 +274,10 @@ class Gateway:
                 answer = await self._own(scope, receive)
             elif _MINISTACK.match(path):
                 receive, answer = await _of_ministack(scope, receive)
-            elif method == "POST" and INVOCATION.match(path):
-                answer = await self._invoke(scope, receive)
+            elif method == "POST" and (invocation := INVOCATION.match(path)):
+                answer = await self._invoke(scope, receive, send if invocation[1] == STREAM else None)
+                if answer is None:
+                    return
             else:
                 target = dict(scope["headers"]).get(b"x-amz-target", b"").decode("latin-1")  # AmazonSSM.PutParameter
                 fault = await self._faults.next_fault(method, path, target.rpartition(".")[2])
@@ -335,7 +367,8 @@ class Gateway:
             return 200, {}
         return 409, {"message": f"{outcome} of change {generation} is not awaited of a component {component}"}
 
-    async def _invoke(self, scope: Scope, receive: Receive) -> GatewayResponse:
+    async def _invoke(self, scope: Scope, receive: Receive, send: Send | None) -> GatewayResponse | None:
+        """The runtime's response; None where it was sent by ``send``, part by part."""
         body = await _body(receive)
         if body is None:
             return _json(413, {"Message": f"The body is larger than {_LARGEST_BODY} bytes."})
@@ -343,6 +376,8 @@ class Gateway:
         path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(scope["path"])
         if scope.get("query_string"):  # a presigned request is signed there
             path += f"?{scope['query_string'].decode('latin-1')}"
+        if send is not None:
+            return await pass_stream(self._runtime_url, path, headers, body, send)
         answer: GatewayResponse = await run_reentrant(forward, self._runtime_url, path, headers, body)
         return answer
 

@@ -25,6 +25,7 @@ from tritonstack_local.runtime.deployed import (
 from tritonstack_local.runtime.errors import shortened, validation_error
 from tritonstack_local.runtime.fleet import RunningFleet
 from tritonstack_local.runtime.invocation import COMPONENT, Done, invoke
+from tritonstack_local.runtime.streams import invoke_streamed
 
 RETRY_SECONDS = 5.0
 NAME_MISSING = (
@@ -234,7 +235,7 @@ class ComponentEndpoint:
                 self.components[name] = RunningComponent(described=each, reader=self._reader, new_fleet=self._new_fleet)
             self.components[name].apply(each)
 
-    async def invoke(self, request: Request) -> HttpResponse:
+    async def invoke(self, request: Request, *, streamed: bool) -> HttpResponse:
         """Respond by the named component."""
         header = request.headers.get(COMPONENT)
         if header is None:
@@ -246,7 +247,7 @@ class ComponentEndpoint:
         if component.serving is None:
             self._no_capacity(name)
             raise validation_error(NO_CAPACITY)
-        return await invoke(component.serving, request)
+        return await (invoke_streamed if streamed else invoke)(component.serving, request)
 
     def invoke_at_once(self, _request: Request, _done: Done) -> bool:
         """False: every request goes the whole way."""

@@ -24,6 +24,7 @@ from tritonstack_local.runtime.errors import endpoint_not_found, service_unavail
 from tritonstack_local.runtime.fleet import RunningFleet
 from tritonstack_local.runtime.invocation import TARGET_VARIANT, Done, invoke, invoke_at_once, refused
 from tritonstack_local.runtime.settings import RuntimeSettings
+from tritonstack_local.runtime.streams import invoke_streamed
 from tritonstack_local.runtime.variants import Split, Variants
 
 RETRY_SECONDS = 5.0
@@ -88,12 +89,13 @@ class RunningEndpoint:
         """The variants that receive the next request."""
         return self.starting if self._split.next_is_new() and self.starting is not None else self.serving
 
-    async def invoke(self, request: Request) -> HttpResponse:
+    async def invoke(self, request: Request, *, streamed: bool) -> HttpResponse:
         """Respond to a request by the fleet in service, or by the new one while that has a share of the requests."""
         variants = self._next()
         if variants is not None:
             self._split.count()
-            return await invoke(variants.take(request.headers.get(TARGET_VARIANT)), request)
+            fleet = variants.take(request.headers.get(TARGET_VARIANT))
+            return await (invoke_streamed if streamed else invoke)(fleet, request)
         if self.described.status in ("Creating", "Failed"):
             raise endpoint_not_found(endpoint=self.name)
         raise service_unavailable(

@@ -163,6 +163,7 @@ class RunningFleet:
         self.in_flight = 0
         self._drained: asyncio.Event | None = None
         self.invoke_seconds = parts.settings.invoke_seconds
+        self.stream_seconds = parts.settings.stream_seconds
         self.variant_header = config.variant.encode()
         self.before_removal: Callable[[RunningFleet], Awaitable[None]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -252,7 +253,12 @@ class RunningFleet:
             model_data=None if model.multi_model else self._model_data,
         )
         container = await self._launch(settings)
-        client = ContainerClient(open_sockets=lambda count: _connect(container, count), settings=self._settings)
+        client = ContainerClient(
+            open_sockets=lambda count: _connect(container.connect, count),
+            open_single_model=lambda: _connect(container.connect_single_model, 1),
+            single_model_path=container.single_model_path,
+            settings=self._settings,
+        )
         try:
             await self._await_ping(container, client)
             await client.open()
@@ -428,14 +434,14 @@ def _address(endpoint: str, config: DeployedConfig, instance_id: str) -> Contain
     return ContainerAddress(endpoint=endpoint, log_group=endpoint_log_group(endpoint), log_stream=stream)
 
 
-async def _connect(container: TritonContainer, count: int) -> list[socket.socket]:
+async def _connect(connect: Callable[[], socket.socket], count: int) -> list[socket.socket]:
     """Connected sockets, opened within a fraction of a millisecond. Raises OSError."""
 
-    def connect() -> list[socket.socket]:
+    def connect_all() -> list[socket.socket]:
         connected: list[socket.socket] = []
         try:
             for _ in range(count):
-                connected.append(container.connect())
+                connected.append(connect())
                 connected[-1].setblocking(False)
         except OSError:
             for one in connected:
@@ -443,4 +449,4 @@ async def _connect(container: TritonContainer, count: int) -> list[socket.socket
             raise
         return connected
 
-    return await asyncio.to_thread(connect)
+    return await asyncio.to_thread(connect_all)

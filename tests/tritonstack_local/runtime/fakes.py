@@ -43,6 +43,7 @@ from tritonstack_local.runtime.settings import RuntimeSettings
 
 P = ParamSpec("P")
 ROLE = "arn:aws:iam::123456789012:role/execution"
+IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver"
 
 
 def signed(access_key: str) -> dict[bytes, bytes]:
@@ -127,10 +128,12 @@ class FakeAuthority(Authority):
         """Reachable."""
         self.refused: dict[str, InvokeError] = {}
         self.asked: list[tuple[str, str, Mapping[str, str]]] = []
+        self.actions: list[str] = []
         self.reachable = True
 
-    def refusal(self, *, access_key: str, resource: str, context: Mapping[str, str]) -> InvokeError | None:
+    def refusal(self, *, access_key: str, action: str, resource: str, context: Mapping[str, str]) -> InvokeError | None:
         """The decision."""
+        self.actions.append(action)
         self.asked.append((access_key, resource, context))
         if not self.reachable:
             raise UnreachableError("connection refused")
@@ -272,8 +275,8 @@ def config(name: str = "config-1", *, multi_model: bool = True, **changes: Any) 
     """A variant of an endpoint config, over a model."""
     model = DeployedModel(
         name=f"{name}-model",
-        image="763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3",
-        environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
+        image=f"{IMAGE}:{changes.pop('release', '24.09')}-py3",
+        environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false", **changes.pop("environment", {})},
         multi_model=multi_model,
         data=S3Location(bucket="models", key=changes.pop("key", "prefix/" if multi_model else "prefix/one.tar.gz")),
         cache_enabled=changes.pop("cache_enabled", True),
