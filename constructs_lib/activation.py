@@ -11,7 +11,7 @@ from constructs import Construct, IConstruct
 from constructs_lib.artifact_bucket import ArtifactBucketReference, grant_group
 from constructs_lib.endpoint import Endpoint
 from constructs_lib.handler_function import HandlerFunction, text_asset
-from constructs_lib.permission import parameter_arn, regional_service
+from constructs_lib.permission import allow_group, parameter_arn, regional_service
 from constructs_lib.triton_model import MultiModelData, TritonImage
 from tritonstack import naming
 from tritonstack.arns import bucket_arn
@@ -128,10 +128,11 @@ class Verification(Construct):
         image: TritonImage,
         settings: VerificationSettings,
         activation: Activation,
+        streams: bool = False,
     ) -> None:
         """Make the custom resource, which the records of ``activation`` depend on.
 
-        ``image``: what the containers run.
+        ``image``: what the containers run. ``streams``: whether their responses are streams of events.
         """
         super().__init__(scope, construct_id)
         manifest_prefix = naming.manifest_prefix(endpoint=activation.endpoint.endpoint, platform=activation.platform)
@@ -151,6 +152,8 @@ class Verification(Construct):
             manifest_prefix=manifest_prefix,
             function=self.function.arn,
         )
+        if streams:
+            allow_group(self.function.policy, "verification-of-streams", endpoint=endpoint.endpoint_arn)
         self.function.allow_seeing_operations()
         data = [each.model.data for each in endpoint.variants]
         warms = any(isinstance(each, MultiModelData) and each.cache for each in data)
@@ -170,6 +173,7 @@ class Verification(Construct):
                 **variants,
                 "Image": image.uri,
                 "MultiModel": str(endpoint.multi_model).lower(),
+                **({"Streams": "true"} if streams else {}),
                 "StopsAtUnload": str(warms).lower(),
                 "Models": str(settings.models),
                 "Minutes": str(settings.minutes),

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from constructs_lib.scaling import ScalingSteps
 
 
+STREAM_ACTION = "sagemaker:InvokeEndpointWithResponseStream"
+"""UNVERIFIED whether IAM checks it: the API reference names InvokeEndpoint alone, so that a stream gets both."""
+
+
 class CallableEndpoint(Construct):
     """An endpoint as other stacks see it: name, ARN, ``grant_invoke``, metrics.
 
@@ -95,7 +99,7 @@ class CallableEndpoint(Construct):
         return arn(self, "sagemaker", "endpoint", self.endpoint_name)
 
     def grant_invoke(self, grantee: iam.IGrantable, *, models: Sequence[str] | None = None) -> iam.Grant:
-        """Grant permission to invoke this endpoint.
+        """Grant permission to invoke this endpoint; a single-model one also with a streamed response.
 
         Where it has release records, also read those of the models, and the endpoint's mode: that is all
         that ``tritonstack.client`` needs for ``endpoint/model``.
@@ -115,7 +119,7 @@ class CallableEndpoint(Construct):
         """
         grant = iam.Grant.add_to_principal(
             grantee=grantee,
-            actions=["sagemaker:InvokeEndpoint"],
+            actions=["sagemaker:InvokeEndpoint", *([] if self.multi_model else [STREAM_ACTION])],
             resource_arns=[self.endpoint_arn],
             conditions=None if models is None else self._only(models),
         )

@@ -117,6 +117,7 @@ class ServingStack(cdk.Stack):
             image=image,
             settings=endpoint.verification,
             activation=self.activation,
+            streams=endpoint.streams,
         )
         for each in self.endpoint.variants:
             # SageMaker looks for a single model's archive when the Model is made; this check has the clearer message.
@@ -241,6 +242,8 @@ class ServingStack(cdk.Stack):
             "release_records": naming.release_parameter(environment=name, endpoint=endpoint.name, model=""),
             "builds_on_deploy": builds,
         }
+        if endpoint.streams:
+            outputs["streams"] = True
         if endpoint.variants:
             outputs["variants"] = {each.variants[0].name: each.variant_name for each in endpoint.variant_settings}
         publish_outputs(

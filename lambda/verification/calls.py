@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ..shared.clients import THROTTLED, Aws, is_missing_object
-from . import samples
+from . import samples, streams
 from .samples import VerificationError
 from .work import Properties, Work
 
@@ -51,17 +51,23 @@ def invoke_next(work: Work, aws: Aws, properties: Properties) -> None:
     target = {"TargetModel": f"{name}.tar.gz"} if properties.multi_model == "true" else {}
     if (variant := properties.variant_of.get(name.partition(".")[0])) is not None:
         target = {"TargetVariant": variant}
+    expected = manifest["sample"]["answer"]["outputs"]
     try:
-        response = aws.sagemaker_runtime.invoke_endpoint(
-            EndpointName=properties.endpoint_name, Body=body, ContentType=content_type, **target
-        )
-        content, content_type = response["Body"].read(), response.get("ContentType", "")
+        if properties.streams == "true":
+            streamed = streams.request_of(body, content_type)
+            content = streams.read_stream(aws.sagemaker_runtime, properties.endpoint_name, streamed, target)
+        else:
+            response = aws.sagemaker_runtime.invoke_endpoint(
+                EndpointName=properties.endpoint_name, Body=body, ContentType=content_type, **target
+            )
+            content, content_type = response["Body"].read(), response.get("ContentType", "")
     except (ClientError, BotoCoreError) as error:
         failed(work, name, error, properties)
         return
     try:
-        outputs = samples.decode(content, content_type)
-        samples.compare(manifest["sample"]["answer"]["outputs"], outputs, tolerance=manifest["sample"]["tolerance"])
+        streaming = properties.streams == "true"
+        outputs = streams.decode(content, expected) if streaming else samples.decode(content, content_type)
+        samples.compare(expected, outputs, tolerance=manifest["sample"]["tolerance"])
     except VerificationError as error:
         raise VerificationError(f"model {name} answers its sample request wrongly: {error}") from error
     work.verified.append(name)

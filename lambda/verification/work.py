@@ -9,12 +9,15 @@ from typing import Any
 
 from ..shared.custom_resource import name_list, read_properties
 
+OPTIONAL = {"variants": "Variants", "streams": "Streams"}
+
 
 @dataclass(frozen=True)
 class Properties:
     """The custom resource's properties.
 
     ``variant_name``: of the only production variant. ``variants``: of several, model → variant, as JSON.
+    ``streams``: whether responses are streams of events.
     ``stops_at_unload``: whether an unload ends the warming. ``models`` and ``minutes``: the most models, and the most
     minutes. ``manifest_prefix``: of the platform, with a trailing slash.
     """
@@ -32,12 +35,14 @@ class Properties:
     archive_bucket: str
     manifest_prefix: str
     variants: str = "{}"
+    streams: str = "false"
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Properties:
         """Read them from an event. Raises NotDoneError with all that are missing."""
-        required = [name for name in cls.__dataclass_fields__ if name != "variants"]
-        return cls(**read_properties(required, given), variants=given.get("Variants", "{}"))
+        optional = {name: given[key] for name, key in OPTIONAL.items() if key in given}
+        required = [name for name in cls.__dataclass_fields__ if name not in OPTIONAL]
+        return cls(**read_properties(required, given), **optional)
 
     @property
     def variant_of(self) -> Mapping[str, str]:

@@ -343,6 +343,10 @@ class ModelClient:
         """How InvokeEndpoint names a model. Raises what :meth:`invoke` raises for its name."""
         return self._target(ModelReference.parse(name))
 
+    def streams(self, name: str) -> bool:
+        """Whether a model's responses are streams (:meth:`stream`). Raises what :meth:`invoke` raises for its name."""
+        return self._records.streams(self._records.resolve(ModelReference.parse(name)).endpoint)
+
     def releases(self) -> tuple[ModelRelease, ...]:
         """Every current release of the environment. Raises ReleaseLookupError."""
         return self._records.all()

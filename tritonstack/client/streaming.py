@@ -20,6 +20,7 @@ from tritonstack.aws.session import code_of
 from tritonstack.client.body import JSON_TYPE, Array, Body, json_values
 from tritonstack.client.errors import InvokeTarget, MalformedResponseError, ModelFailedError, StreamBrokenError
 from tritonstack.client.invocation import Attempts, FailureKind, failure_kind, failure_message
+from tritonstack.client.kserve_request import typed
 from tritonstack.errors import InputError, Problem, refuse
 
 EVENTS_TYPE = "text/event-stream"
@@ -168,6 +169,22 @@ def stream_failure_kind(error: Exception) -> FailureKind:
         return FailureKind.UNAVAILABLE
     code = error.response.get("Error", {}).get("Code", "") if isinstance(error, ClientError) else ""
     return STREAM_ERRORS.get(code) or failure_kind(error)
+
+
+def joined_outputs(events: Iterable[Mapping[str, Any]], datatypes: Mapping[str, str]) -> dict[str, Array]:
+    """The values of each output in all events, in their order, as an array of one dimension: what a sample expects.
+
+    ``events``: their outputs. ``datatypes``: output → KServe's datatype; others are left out. Raises
+    MalformedResponseError: a value that is none of its datatype.
+    """
+    values: dict[str, list[Any]] = {}
+    for event in events:
+        for name in datatypes.keys() & event.keys():
+            values.setdefault(name, []).extend(event[name] if isinstance(event[name], list) else [event[name]])
+    try:
+        return {name: typed(datatype=datatypes[name], shape=[len(found)], data=found) for name, found in values.items()}
+    except ValueError as error:
+        raise MalformedResponseError(f"events whose outputs are not of their datatypes: {error}") from error
 
 
 def check_streams(*, endpoint: str, streams: bool, wanted: bool) -> None:

@@ -219,6 +219,11 @@ class EndpointSettings(SettingsModel):
         return self.mode == "multi-model"
 
     @property
+    def streams(self) -> bool:
+        """Whether the endpoint's responses are streams; all of its variants do, or none (``check_streaming``)."""
+        return self.variant_settings[0].container.streams
+
+    @property
     def variant_settings(self) -> tuple[EndpointSettings, ...]:
         """The settings of each production variant: the endpoint's own where it has one variant."""
         return tuple(each.of(self) for each in self.variants) or (self,)
@@ -299,6 +304,7 @@ def check_endpoint(*, endpoint: EndpointSettings, location: Location, site: Site
             )
     yield from repeated(endpoint.models, location=(*location, "variants" if endpoint.variants else "models"))
     yield from _check_mode(endpoint=endpoint, location=location, site=site)
+    yield from _check_streaming(endpoint=endpoint, location=location)
     yield from check_variants(endpoint=endpoint, location=location)
     yield from _check_variant_name(endpoint=endpoint, location=location)
     yield from check_release(endpoint=endpoint, location=location, site=site)
@@ -376,6 +382,24 @@ def _check_mode(*, endpoint: EndpointSettings, location: Location, site: Site) -
         if value is not None:
             found = f"{value} on a single-model endpoint"
             yield Problem(location=(*location, *place), found=found, allowed=allowed, advice="Remove the field.")
+
+
+def _check_streaming(*, endpoint: EndpointSettings, location: Location) -> Iterator[Problem]:
+    """All variants stream or none; and what SageMaker may not do with streams is off."""
+    streaming = [each.container.streams for each in endpoint.variant_settings]
+    if any(streaming) and not all(streaming):
+        yield Problem(
+            location=(*location, "variants"),
+            found="variants of which one streams (container.inference_type)",
+            allowed="the same inference_type of both: a request reaches either variant",
+        )
+    if any(streaming) and endpoint.data_capture is not None:
+        yield Problem(
+            location=(*location, "data_capture"),
+            found="data capture on an endpoint that streams (container.inference_type: generate_stream)",
+            allowed="null: no page of AWS says that streamed responses are captured",
+            advice="Remove data_capture, or keep the responses in the client.",
+        )
 
 
 def _check_instance_type(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:

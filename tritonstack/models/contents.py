@@ -76,6 +76,15 @@ def _inputs_of(config: ModelConfig | None) -> tuple[str, ...]:
     return tuple(sorted(f"{each.name} {each.data_type} {list(each.shape(most))}" for each in config.inputs))
 
 
+def is_decoupled(configs: Mapping[str, ModelConfig], *, addressed: str | None) -> bool:
+    """Whether a model sends any number of responses to a request: itself, or as an ensemble one of its steps."""
+    config = configs.get(addressed or "")
+    if config is None:
+        return False
+    steps = (configs.get(step.text("model_name")) for step in config.steps)
+    return config.decoupled or any(step is not None and step.decoupled for step in steps)
+
+
 def called_models(
     configs: Mapping[str, ModelConfig], directories: Mapping[str, Path], *, addressed: str | None
 ) -> tuple[str, ...]:

@@ -66,6 +66,12 @@ Variants = Annotated[
 ]
 
 
+Streams = Annotated[
+    bool,
+    Field(description="Whether its responses are streams: InvokeEndpointWithResponseStream, with generate's requests."),
+]
+
+
 class EndpointFields(TypedDict):
     """One endpoint, in its stack's parameter and in the document."""
 
@@ -94,6 +100,7 @@ class ServingFields(EndpointFields):
     endpoint: Annotated[str, Field(description="The endpoint's name in the environment.")]
     endpoint_name: Annotated[str, Field(description="Its name at SageMaker: EndpointName of InvokeEndpoint.")]
     endpoint_arn: Annotated[str, Field(description="Its ARN.")]
+    streams: NotRequired[Streams]
     builds_on_deploy: Annotated[bool, Field(description="Whether a deployment waits for builds of the builds stack.")]
     variants: NotRequired[Variants]
 
@@ -218,6 +225,7 @@ class EndpointEntry(_Named, EndpointFields):
     """One endpoint."""
 
     variants: Variants
+    streams: Streams
     releases: Annotated[dict[str, ReleaseRecord], Field(description="Model → its current release.")]
     alarms: Annotated[list[str] | None, Field(description="Its CloudWatch alarms.")]
 

@@ -166,6 +166,7 @@ def _endpoint(outputs: Mapping[str, Any], releases: Mapping[str, str], *, alarms
     records = outputs["release_records"]
     values = {
         "variants": {},
+        "streams": False,
         **outputs,
         "name": outputs["endpoint_name"],
         "arn": outputs["endpoint_arn"],

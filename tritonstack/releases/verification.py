@@ -13,10 +13,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack import aws_names
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.aws.session import DENIED_CODES, Session, code_of, credentials_ended
+from tritonstack.client.body import Array
 from tritonstack.client.errors import ModelFailedError
 from tritonstack.client.manifest import read_table
-from tritonstack.client.model_client import ModelClient, ModelResponse
+from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import ModelRelease
+from tritonstack.client.streaming import joined_outputs
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.python_failure import response_failure
@@ -121,6 +123,14 @@ class VerifiedEndpoint:
         return not self.problem and not any(model.problem for model in self.models)
 
 
+@dataclass(frozen=True, kw_only=True)
+class SampleResponse:
+    """The response to a sample request; of a stream all of its events together."""
+
+    outputs: Mapping[str, Array]
+    total_milliseconds: float  # waiting for a load included
+
+
 class Verifier:
     """Verifies endpoints of one environment against their stacks, records and manifests."""
 
@@ -183,7 +193,7 @@ class Verifier:
 
     def ask(
         self, release: ModelRelease, deployed: DeployedSet, *, sample_of: ModelRelease | None = None
-    ) -> ModelResponse:
+    ) -> SampleResponse:
         """Invoke a release's archive with its own sample request, or with that of ``sample_of``.
 
         Raises:
@@ -206,7 +216,7 @@ class Verifier:
             raise WorkFailedError(f"s3://{self._bucket.name}/{key} is no manifest of this version: {error}") from error
         return manifest, place.client_folder(release.archive)
 
-    def _invoke(self, release: ModelRelease, deployed: DeployedSet, manifest: Manifest, folder: str) -> ModelResponse:
+    def _invoke(self, release: ModelRelease, deployed: DeployedSet, manifest: Manifest, folder: str) -> SampleResponse:
         """The response to the sample request of a manifest, whose client files are in ``folder``."""
         table = read_table(json.loads(manifest.to_json()), bucket=self._bucket.name, folder=folder)
         adapter = manifest.adapters.of(manifest.sample.adapter) if manifest.sample.adapter else None
@@ -221,7 +231,14 @@ class Verifier:
         addressed = release.archive if deployed.multi_model else release.model
         variant = deployed.variants.get(release.model)
         name = f"{release.endpoint}/{addressed}"
-        return self._client.invoke(name, request, payload_format="binary", variant=variant)
+        if not self._client.streams(name):
+            response = self._client.invoke(name, request, payload_format="binary", variant=variant)
+            return SampleResponse(outputs=response.outputs, total_milliseconds=response.total_milliseconds)
+        began = time.monotonic()
+        datatypes = {output.name: output.datatype for output in manifest.model.outputs}
+        events = [event.outputs for event in self._client.stream(name, request, variant=variant)]
+        outputs = joined_outputs(events, datatypes)
+        return SampleResponse(outputs=outputs, total_milliseconds=(time.monotonic() - began) * 1000)
 
     def _described(self, endpoint: str) -> Mapping[str, Any]:
         """DescribeEndpoint's response; empty where there is no such endpoint."""
