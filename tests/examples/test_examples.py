@@ -197,4 +197,4 @@ def test_an_engine_in_int8_is_built_by_the_deployment_and_recognises_the_digit(
 
 def test_every_example_is_tested() -> None:
     folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
-    assert folders == sorted([*NAMES, "one-gpu"]), "one-gpu: test_one_gpu.py"
+    assert folders == sorted([*NAMES, "one-gpu", "streaming"]), "test_one_gpu.py, test_streaming.py"

@@ -108,8 +108,8 @@ class ContainerSettings(SettingsModel):
         default=None,
         description="Single-model endpoints from release 25.03: what /invocations does (Triton: infer). "
         "generate_stream takes a JSON object of values by tensor name and sends each response of the model as an "
-        "event, which decoupled models need (tritonstack docs streaming). Not with data_capture or load tests. Triton's "
-        "third, generate, is not offered: it is generate_stream for models of exactly one response.",
+        "event, which decoupled models need (tritonstack docs streaming). Not with data_capture or load tests. The "
+        "third type, generate, is not offered: it is generate_stream for models of exactly one response.",
     )
     tensorflow_version: Literal[1, 2] | None = Field(
         default=None, description="TensorFlow's major version, for releases that still have that backend (to 25.02)."

@@ -43,6 +43,11 @@ class ServingTarget:
     # the size of the archive's content as built; without it the files that are there count
     unpacked_bytes: int | None = None
 
+    @property
+    def infers(self) -> bool:
+        """Whether requests are known to be inference requests, which have exactly one response."""
+        return self.multi_model is True or self.streams is False
+
     @classmethod
     def of_endpoint(cls, endpoint: EndpointSettings, environment: str, *, region: str | None = None) -> ServingTarget:
         """An endpoint of an environment's settings; ``region``: the environment's."""
