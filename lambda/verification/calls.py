@@ -26,7 +26,9 @@ three times as long."""
 OUT_OF_MEMORY = 507
 TRANSIENT_STATUSES = frozenset({0, 404, 429, 500, 502, 503, 504, OUT_OF_MEMORY})
 """Of the container, in a ModelError: 0: no whole response; 404: unloaded in between. All others are final."""
-TRANSIENT_CODES = frozenset({"InternalFailure", "ServiceUnavailable", "InternalDependencyException"})
+TRANSIENT_CODES = frozenset(
+    {"InternalFailure", "ServiceUnavailable", "InternalDependencyException", *streams.STREAM_ERRORS}
+)
 KEPT_LENGTH, REASON_LENGTH = 300, 1000
 """Characters of a message: as kept for each model until the end, and in the reason of a failure, which must have all of
 AWS's sentence on a missing right (a response to CloudFormation holds 4096 bytes)."""

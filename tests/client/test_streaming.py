@@ -207,6 +207,7 @@ def test_a_stream_of_no_event_is_none(bench: Bench) -> None:
 
 
 def test_the_latency_of_a_stream_is_counted_at_its_end(bench: Bench) -> None:
+    bench.aws.responses = {"cloudwatch.PutMetricData": {}}
     client = ModelClient(environment="dev", session=bench.aws, clock=bench.time.clock(), latency_metric=True)
     bench.endpoint.always(stream_reply(payload_parts(event("one"))))
     assert [each.outputs for each in client.stream("text/writer", WORDS)] == [{"TEXT": "one"}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import re
 from typing import Any
@@ -331,3 +332,71 @@ def test_a_release_set_that_is_gone_is_named_with_its_bucket_unless_it_is_the_ea
     del world.aws.buckets["staging"][new["ReleaseSetKey"]]
     status, reason, _ = world.deliver(world.event("Update", new, old))
     assert (status, f"s3://staging/{new['ReleaseSetKey']} is missing" in reason) == ("FAILED", True)
+
+
+STREAMS = {"MultiModel": "false", "StopsAtUnload": "false", "Streams": "true"}
+
+
+def stream(*events: object) -> list[dict[str, Any]]:
+    """The parts of a stream, cut in the middle of each event."""
+    text = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+    cuts = [*range(0, len(text), 7), len(text)]
+    return [{"PayloadPart": {"Bytes": text[a:b]}} for a, b in itertools.pairwise(cuts)]
+
+
+def word(value: float) -> dict[str, Any]:
+    """A response of a decoupled model, a number at a time."""
+    return {"model_name": "m", "model_version": "1", "y": value}
+
+
+@pytest.fixture
+def streaming(world: Any) -> Any:
+    """A world whose endpoint streams: ``script`` has its parts, or an error."""
+    world.publish({"writer": A})
+    return world
+
+
+def test_an_endpoint_that_streams_gets_the_samples_values_by_name_and_all_events_are_compared(streaming: Any) -> None:
+    streaming.aws.streams = [stream(word(1.0), word(2.001))]
+    assert streaming.create({"writer": A}, **STREAMS)[0] == "SUCCESS"
+    [given] = streaming.aws.requests("InvokeEndpointWithResponseStream")
+    assert json.loads(given["Body"]) == {"x": 3.0}
+    assert streaming.invoked == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        (stream(word(1.0), word(9.0)), r"output y\[0, 1\]: 2 expected, 9 found"),
+        (stream(word(1.0)), r"shape \[1, 2\] expected, \[1\] found"),
+        (stream(word(1.0), {"error": "out of memory"}), "ends its stream with an error: out of memory"),
+        ([], "the response has no event"),
+        (stream("text"), "no response of Triton"),
+    ],
+)
+def test_a_stream_that_is_not_the_expected_one_fails_the_deployment(
+    parts: list[dict[str, Any]], reason: str, streaming: Any
+) -> None:
+    streaming.aws.streams = [parts]
+    status, message, _ = streaming.create({"writer": A}, **STREAMS)
+    assert status == "FAILED"
+    assert re.search(reason, message)
+
+
+def test_a_broken_stream_is_sent_again(streaming: Any) -> None:
+    broken = [*stream(word(1.0))[:2], {"ModelStreamError": {"ErrorCode": "StreamBroken"}}]
+    streaming.aws.streams = [worlds.LOADING, broken, stream(word(1.0), word(2.0))]
+    assert streaming.create({"writer": A}, **STREAMS)[0] == "SUCCESS"
+    assert len(streaming.aws.requests("InvokeEndpointWithResponseStream")) == 3
+
+
+def test_a_request_with_binary_tensors_becomes_one_by_name() -> None:
+    streams: Any = importlib.import_module("lambda.verification.streams")
+    header = {"inputs": [
+        {"name": "t", "datatype": "BYTES", "shape": [2], "parameters": {"binary_data_size": 11}},
+        {"name": "n", "datatype": "INT32", "shape": [1], "parameters": {"binary_data_size": 4}},
+    ]}  # fmt: skip
+    text = json.dumps(header).encode()
+    body = text + b"\x01\0\0\0a\x02\0\0\0bc" + b"\x07\0\0\0"
+    kind = f"application/vnd.sagemaker-triton.binary+json;json-header-size={len(text)}"
+    assert json.loads(streams.request_of(body, kind)[0]) == {"t": ["a", "bc"], "n": 7}

@@ -341,7 +341,8 @@ class ModelClient:
 
     def target(self, name: str) -> InvokeTarget:
         """How InvokeEndpoint names a model. Raises what :meth:`invoke` raises for its name."""
-        return self._target(ModelReference.parse(name))
+        reference = ModelReference.parse(name)
+        return self._target(reference, streamed=reference.digest is None and self.streams(name))
 
     def streams(self, name: str) -> bool:
         """Whether a model's responses are streams (:meth:`stream`). Raises what :meth:`invoke` raises for its name."""

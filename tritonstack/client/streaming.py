@@ -60,22 +60,37 @@ class StreamEvent:
 
 
 def data_of_events(parts: Iterable[bytes]) -> Iterator[str]:
-    """The data of server-sent events (WHATWG HTML, 9.2) in parts that are cut anywhere; other fields are passed over.
-
-    Raises MalformedResponseError: the last event does not end, or an event is no UTF-8.
-    """
-    held, data = b"", list[bytes]()
+    """The data of the events in parts that are cut anywhere. Raises as :class:`EventReader`."""
+    reader = EventReader()
     for part in parts:
-        *lines, held = (held + part).split(b"\n")
+        yield from reader.feed(part)
+    reader.end()
+
+
+class EventReader:
+    """Reads server-sent events (WHATWG HTML, 9.2) as they come; fields other than ``data`` are passed over."""
+
+    def __init__(self) -> None:
+        """Nothing has come yet."""
+        self._held = b""
+        self._data: list[bytes] = []
+
+    def feed(self, part: bytes) -> Iterator[str]:
+        """The data of the events that this part completes. Raises MalformedResponseError: one is no UTF-8."""
+        *lines, self._held = (self._held + part).split(b"\n")
         for line in (each.removesuffix(b"\r") for each in lines):
             field, _, value = line.partition(b":")
             if field == b"data":
-                data.append(value.removeprefix(b" "))
-            elif not line and data:
+                self._data.append(value.removeprefix(b" "))
+            elif not line and self._data:
+                data, self._data = self._data, []
                 yield _text(b"\n".join(data))
-                data = []
-    if held or data:
-        raise MalformedResponseError(f"the stream ended within an event: {(b' '.join([*data, held]))[:80]!r}")
+
+    def end(self) -> None:
+        """There are no more parts. Raises MalformedResponseError: the last event does not end."""
+        if self._held or self._data:
+            rest = b" ".join([*self._data, self._held])
+            raise MalformedResponseError(f"the stream ended within an event: {rest[:80]!r}")
 
 
 def _text(data: bytes) -> str:
