@@ -371,7 +371,7 @@ def test_a_stream_in_json_is_a_line_an_event_and_its_times_are_on_standard_error
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--stream", "--each-copy"), "--each-copy: with --stream"),
+        (("--stream", "--each-copy"), "--each-copy"),
         (("--stream", "--binary"), "Triton takes no other"),
         (("--parameter", "a=1"), "without --stream"),
         (("--stream", "--parameter", "a"), "NAME=VALUE"),

@@ -231,7 +231,7 @@ class Verifier:
         addressed = release.archive if deployed.multi_model else release.model
         variant = deployed.variants.get(release.model)
         name = f"{release.endpoint}/{addressed}"
-        if not self._client.streams(name):
+        if deployed.multi_model or not self._client.streams(name):
             response = self._client.invoke(name, request, payload_format="binary", variant=variant)
             return SampleResponse(outputs=response.outputs, total_milliseconds=response.total_milliseconds)
         began = time.monotonic()

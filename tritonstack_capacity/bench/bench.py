@@ -167,7 +167,7 @@ class Bench:
             found = f"{settings.cold_starts}, and {target.call.endpoint_name} is in single-model mode"
             advice = "there a cold start is a deployment: tritonstack releases shows how long its load took"
             raise InputError([Problem(field="--cold-starts", found=found, allowed="0", advice=advice)])
-        streams = self._client.streams(name)
+        streams = target.call.target_model is None and self._client.streams(name)
         if streams:
             refuse(_not_of_streams(settings))
         payload = payload_of(self._client, name, files=settings.files, outputs=settings.outputs)
