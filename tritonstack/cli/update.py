@@ -86,8 +86,7 @@ def command(
             announce=steps.note,
             show=_show_changes,
         )
-        count = len(updated.files)
-        step.end_with(f"{count} file{'s' if count != 1 else ''} changed")
+        step.end_with(f"{len(updated.files)} files changed")
     for line in (*_written(updated), *_next(updated, environment, endpoint, source)):
         echo(line)
     return 1 if updated.skipped else 0

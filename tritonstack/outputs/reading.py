@@ -166,7 +166,8 @@ def _endpoint(outputs: Mapping[str, Any], releases: Mapping[str, str], *, alarms
     records = outputs["release_records"]
     values = {
         "variants": {},
-        "streams": False,
+        "instance_types": [outputs["instance_type"]],  # of an endpoint without instance pools
+        "platforms": [outputs["platform"]],
         **outputs,
         "name": outputs["endpoint_name"],
         "arn": outputs["endpoint_arn"],

@@ -53,8 +53,7 @@ from tritonstack_local.processes import (
     write_record,
 )
 
-START_SECONDS = 240.0
-"""A process that ends is noticed at once; one that lives and does not respond yet is on a machine with other work."""
+START_SECONDS = 60.0
 
 
 def start_local_aws(
