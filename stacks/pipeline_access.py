@@ -64,6 +64,7 @@ class PipelineAccessStack(cdk.Stack):
             self._role("verify", f"Verifies the models of {name} with sample requests"),
             environment=name,
             endpoints=[endpoint.name for endpoint in environment.endpoints],
+            streaming=[endpoint.name for endpoint in environment.endpoints if endpoint.streams],
             artifacts=artifacts,
         )
         if measured:
@@ -118,9 +119,17 @@ def allow_engines_by_codebuild(policy: iam.Policy, *, environment: str, project_
 
 
 def allow_verifying(
-    policy: iam.Policy, *, environment: str, endpoints: Sequence[str], artifacts: ArtifactBucketReference
+    policy: iam.Policy,
+    *,
+    environment: str,
+    endpoints: Sequence[str],
+    streaming: Sequence[str],
+    artifacts: ArtifactBucketReference,
 ) -> None:
-    """Allow ``tritonstack verify``: read what is deployed and recorded, send sample requests."""
+    """Allow ``tritonstack verify``: read what is deployed and recorded, send sample requests.
+
+    ``streaming``: those of ``endpoints`` whose responses are streams.
+    """
     allow_parameters(policy, environment)
     stack = cdk.Stack.of(policy)
     grant_group(
@@ -133,6 +142,8 @@ def allow_verifying(
         endpoints=endpoint_arns(policy, environment, endpoints),
         stacks=[naming.serving_stack(environment=environment, endpoint=each) for each in endpoints],
     )
+    if streaming:
+        allow_group(policy, "pipeline-verify-streams", endpoints=endpoint_arns(policy, environment, streaming))
 
 
 def allow_load_tests(policy: iam.Policy, *, environment: str, artifacts: ArtifactBucketReference) -> None:

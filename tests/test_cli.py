@@ -22,6 +22,7 @@ from tests.cases import cases
 from tests.tritonstack_local.fake_parts import wait_for
 from tritonstack import VERSION
 from tritonstack.cli import root as cli
+from tritonstack.cli.conventions import DeclinedError
 from tritonstack.errors import InputError, Problem, WorkFailedError
 
 REPOSITORY = Path(__file__).parents[1]
@@ -182,6 +183,14 @@ def test_wrong_input_ends_with_2_and_failed_work_with_1(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "  found:   a\n  allowed: b\nthe work failed\n"
+
+
+def test_a_no_to_a_question_is_no_interruption_and_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main_with(monkeypatch, DeclinedError()) == 1
+    assert main_with(monkeypatch, click.exceptions.Abort()) == 130
+    assert capsys.readouterr().err == "nothing was done\ninterrupted\n"
 
 
 @pytest.mark.parametrize("number", cli.REFUSED_BY_THE_MACHINE)

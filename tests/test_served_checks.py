@@ -229,3 +229,24 @@ def test_with_archives_names_each_archive_of_an_endpoint_once(tmp_path: Path) ->
     settings = environment(tmp_path, "models: [digits-onnx, digits-onnx-a]")
     [endpoint] = with_archives(settings, OVERLAID).endpoints
     assert endpoint.models == ("digits-onnx-a", "digits-onnx-b")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "decoupled", "tensors", "found"),
+    [
+        ("", True, (), "a decoupled model, on a multi-model endpoint"),
+        ("mode: single-model", True, (), "a decoupled model, on an endpoint that infers"),
+        ("mode: single-model\ncontainer: {inference_type: generate_stream}", True, (), None),
+        ("mode: single-model\ncontainer: {inference_type: generate_stream}", False, (), None),
+        ("mode: single-model\ncontainer: {inference_type: generate_stream}", True, ("x FP16",), "with x FP16"),
+        ("mode: single-model", False, ("x FP16",), None),
+    ],
+)
+def test_a_decoupled_model_is_on_an_endpoint_that_streams_and_a_stream_has_no_half_precision(
+    endpoint: str, decoupled: bool, tensors: tuple[str, ...], found: str | None, tmp_path: Path
+) -> None:
+    settings = environment(tmp_path, f'release: "25.09"\n{endpoint}')
+    [contents] = archive("digits-onnx").values()
+    problems = check_archives(settings, {"digits-onnx": replace(contents, decoupled=decoupled, unstreamable=tensors)})
+    assert [found in str(each.found) for each in problems if found] == ([True] if found else [])
+    assert len(problems) == (found is not None)

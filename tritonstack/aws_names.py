@@ -34,6 +34,14 @@ GPU_UTILIZATION = "GPUUtilization"
 GPU_MEMORY_UTILIZATION = "GPUMemoryUtilization"
 LOADED_MODEL_COUNT = "LoadedModelCount"
 
+INVOCATIONS_PER_COPY = "InvocationsPerCopy"
+CONCURRENT_REQUESTS_PER_COPY = "ConcurrentRequestsPerCopy"
+NO_CAPACITY_FAILURES = "NoCapacityInvocationFailures"
+"""Metrics of an inference component, beside those of requests, in ``SAGEMAKER``."""
+COMPONENT_INSTANCES = "/aws/sagemaker/InferenceComponents"
+"""Metrics of what an inference component's copies use of their reservations, each ``NORMALIZED``."""
+NORMALIZED = "Normalized"
+
 CODEBUILD = "AWS/CodeBuild"
 BUILDS = "Builds"
 SUCCEEDED_BUILDS = "SucceededBuilds"
@@ -51,21 +59,25 @@ QUEUE_NAME = "QueueName"
 # Dimensions of a production variant's metrics.
 ENDPOINT_NAME = "EndpointName"
 VARIANT_NAME = "VariantName"
-INSTANCE_TYPE = "InstanceType"
-"""A further dimension where instance pools have several types (developer guide, "Deploy to multiple instance types with
-instance pools"); which metrics have it is UNVERIFIED."""
+COMPONENT_NAME = "InferenceComponentName"
 ENDPOINT_CONFIG_NAME = "EndpointConfigName"
 """The third dimension of one fleet's metrics (developer guide, "Auto-Rollback Configuration and Monitoring")."""
 
 # Application Auto Scaling (API reference: ScalingPolicy, PredefinedMetricSpecification).
 VARIANT_INSTANCE_COUNT = "sagemaker:variant:DesiredInstanceCount"
 """The scalable dimension of a production variant."""
+COMPONENT_COPY_COUNT = "sagemaker:inference-component:DesiredCopyCount"
+"""The scalable dimension of an inference component."""
+PREDEFINED_INVOCATIONS_PER_COPY = "SageMakerInferenceComponentInvocationsPerCopy"
+PREDEFINED_CONCURRENT_REQUESTS_PER_COPY = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
 PREDEFINED_INVOCATIONS_PER_INSTANCE = "SageMakerVariantInvocationsPerInstance"
 PREDEFINED_CONCURRENT_REQUESTS = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
 
 # Log groups that SageMaker names itself; jobs also write their metrics in a namespace of this name.
 ENDPOINT_LOG_GROUPS = "/aws/sagemaker/Endpoints/"
 """Prefix; the endpoint's name follows (developer guide, "Log Groups and Streams")."""
+COMPONENT_LOG_GROUPS = "/aws/sagemaker/InferenceComponents/"
+"""Prefix; the inference component's name follows."""
 PROCESSING_JOBS = "/aws/sagemaker/ProcessingJobs"
 RECOMMENDATION_JOBS = "/aws/sagemaker/InferenceRecommendationsJobs"
 

@@ -123,12 +123,14 @@ class LocalAwsPackage(Protocol):
         request: Mapping[str, np.ndarray[Any, Any]],
         environments: Mapping[str, Path],
         loads: tuple[str, ...],
+        streamed: Mapping[str, str] | None,
         work: Path,
         report: Callable[[str], None],
     ) -> ContainerResponse:
         """Load a model repository in the local Triton, ``loads`` in addition to the model, and send one request.
 
-        ``environments``: file of the repository → the execution environment that takes its place.
+        ``environments``: file of the repository → the execution environment that takes its place. ``streamed``: of a
+        decoupled model output → datatype; the values of its responses are joined.
         """
         ...
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tritonstack.aws_names import ENDPOINT_LOG_GROUPS
+from tritonstack.aws_names import COMPONENT_LOG_GROUPS, ENDPOINT_LOG_GROUPS
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 """Environments, endpoints and models: no dot, so that ``bert.*.tar.gz`` never covers ``bert-large``."""
@@ -49,8 +49,6 @@ CLIENT_METRICS = "tritonstack/client"
 END_TO_END_LATENCY = "EndToEndLatency"
 MODEL_NAME = "ModelName"
 """Its third dimension, where it is of one model."""
-POOL_DIGITS = 4
-"""Hexadecimal digits of a list of instance pools in a variant's name."""
 SHORT_NAME = 12
 """Characters of an environment's name in the names of jobs: a job's own name must stay below forty characters, for what
 it makes is named after it and cut there (API reference: CreateInferenceRecommendationsJob)."""
@@ -392,6 +390,11 @@ def endpoint_log_group(endpoint_name: str) -> str:
     return f"{ENDPOINT_LOG_GROUPS}{endpoint_name}"
 
 
+def component_log_group(component: str) -> str:
+    """The log group of an inference component's containers, which SageMaker makes."""
+    return f"{COMPONENT_LOG_GROUPS}{component}"
+
+
 def log_metrics_namespace(endpoint_name: str) -> str:
     """The namespace of the metrics that count lines of an endpoint's log group."""
     return f"{LOG_METRICS}{endpoint_name}"
@@ -412,13 +415,10 @@ def engine_job_prefix(environment: str) -> str:
     return f"{environment}-engine-"
 
 
-def variant_name(*, instance_type: str, name: str | None = None, pools: Sequence[str] = ()) -> str:
+def variant_name(*, instance_type: str, name: str | None = None) -> str:
     """The production variant's name, which carries the instance type (``ml.g4dn.xlarge`` → ``g4dn-xlarge``).
 
-    ``name``: of one of several variants; it precedes the type. ``pools``: the types of instance pools, in order; a hash
-    of them follows (``g5-xlarge-pool-3f21``), so that another list is another variant, as another type is.
+    ``name``: of one of several variants; it precedes the type.
     """
     kind = instance_type.removeprefix("ml.").replace(".", "-")
-    if pools:
-        kind += f"-pool-{hashlib.sha256(' '.join(pools).encode()).hexdigest()[:POOL_DIGITS]}"
     return kind if name is None else f"{name}-{kind}"

@@ -87,6 +87,7 @@ def check_archives(
                     endpoint=endpoint, backends=backends, model=model, location=location, region=region
                 )
                 findings += _check_called(endpoint=endpoint, found=known[model], model=model, location=location)
+                findings += _check_streamed(endpoint=endpoint, found=known[model], model=model, location=location)
         findings += _check_arguments(endpoint, known, location=(*place, "container", "additional_args"))
         findings += _check_dali(endpoint=endpoint, contents=known, location=(*place, "container", "additional_args"))
         for number, variant in enumerate(endpoint.variant_settings):
@@ -179,6 +180,27 @@ def _check_called(
             found=f"{model}, whose program calls {', '.join(found.called)}, with release {endpoint.release}: nothing "
             "tells its image to load them",
             allowed=f"release {variable.since} or newer",
+        )
+
+
+def _check_streamed(
+    *, endpoint: EndpointSettings, found: ArchiveContents, model: str, location: Location
+) -> Iterator[Problem]:
+    """A decoupled model needs an endpoint that streams; and streams carry JSON alone."""
+    if found.decoupled and not endpoint.streams:
+        mode = "a multi-model endpoint" if endpoint.multi_model else "an endpoint that infers"
+        yield Problem(
+            location=location,
+            found=f"{model}, a decoupled model, on {mode}: its front end refuses requests to it",
+            allowed="a single-model endpoint with container.inference_type: generate_stream, release 25.03 or newer",
+            advice="tritonstack docs streaming",
+        )
+    if endpoint.streams and found.unstreamable:
+        yield Problem(
+            location=location,
+            found=f"{model} with {', '.join(found.unstreamable)}, on an endpoint that streams",
+            allowed="tensors of other types and names: requests and events are JSON, which has no half precision",
+            advice="Put a step that casts to FP32 in front of it and behind it.",
         )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ..shared.clients import THROTTLED, Aws, is_missing_object
-from . import samples
+from . import samples, streams
 from .samples import VerificationError
 from .work import Properties, Work
 
@@ -26,7 +26,9 @@ three times as long."""
 OUT_OF_MEMORY = 507
 TRANSIENT_STATUSES = frozenset({0, 404, 429, 500, 502, 503, 504, OUT_OF_MEMORY})
 """Of the container, in a ModelError: 0: no whole response; 404: unloaded in between. All others are final."""
-TRANSIENT_CODES = frozenset({"InternalFailure", "ServiceUnavailable", "InternalDependencyException"})
+TRANSIENT_CODES = frozenset(
+    {"InternalFailure", "ServiceUnavailable", "InternalDependencyException", *streams.STREAM_ERRORS}
+)
 KEPT_LENGTH, REASON_LENGTH = 300, 1000
 """Characters of a message: as kept for each model until the end, and in the reason of a failure, which must have all of
 AWS's sentence on a missing right (a response to CloudFormation holds 4096 bytes)."""
@@ -38,9 +40,8 @@ def invoke_next(work: Work, aws: Aws, properties: Properties) -> None:
     if name not in work.invoked and work.invoked and has_unloaded(work, aws, properties):
         stop_warming(work, "models were unloaded meanwhile")
         return
-    keys = [f"{prefix}{name}.json" for prefix in work.prefixes(properties)]
-    manifests = [json.loads(read(aws.s3, bucket=properties.archive_bucket, key=key)) for key in keys]
-    key, manifest = keys[0], manifests[0]  # the samples of one digest are the same for every GPU
+    key = f"{properties.manifest_prefix}{name}.json"
+    manifest = json.loads(read(aws.s3, bucket=properties.archive_bucket, key=key))
     request = sample_request(aws.s3, manifest, bucket=properties.archive_bucket, key=key)
     if request is None:
         work.leave([name], f"no {samples.READY_REQUEST} with its manifest: an earlier version built it")
@@ -52,35 +53,26 @@ def invoke_next(work: Work, aws: Aws, properties: Properties) -> None:
     target = {"TargetModel": f"{name}.tar.gz"} if properties.multi_model == "true" else {}
     if (variant := properties.variant_of.get(name.partition(".")[0])) is not None:
         target = {"TargetVariant": variant}
+    expected = manifest["sample"]["answer"]["outputs"]
     try:
-        response = aws.sagemaker_runtime.invoke_endpoint(
-            EndpointName=properties.endpoint_name, Body=body, ContentType=content_type, **target
-        )
-        content, content_type = response["Body"].read(), response.get("ContentType", "")
+        if properties.streams == "true":
+            streamed = streams.request_of(body, content_type)
+            content = streams.read_stream(aws.sagemaker_runtime, properties.endpoint_name, streamed, target)
+        else:
+            response = aws.sagemaker_runtime.invoke_endpoint(
+                EndpointName=properties.endpoint_name, Body=body, ContentType=content_type, **target
+            )
+            content, content_type = response["Body"].read(), response.get("ContentType", "")
     except (ClientError, BotoCoreError) as error:
         failed(work, name, error, properties)
         return
     try:
-        compare_any([each["sample"] for each in manifests], samples.decode(content, content_type))
+        streaming = properties.streams == "true"
+        outputs = streams.decode(content, expected) if streaming else samples.decode(content, content_type)
+        samples.compare(expected, outputs, tolerance=manifest["sample"]["tolerance"])
     except VerificationError as error:
         raise VerificationError(f"model {name} answers its sample request wrongly: {error}") from error
     work.verified.append(name)
-
-
-def compare_any(expected: Sequence[Mapping[str, Any]], outputs: Mapping[str, samples.Output]) -> None:
-    """Raise VerificationError unless a response is what one of the samples expects; the error is the first's.
-
-    Several where instances of several GPUs may respond.
-    """
-    errors = []
-    for sample in expected:
-        try:
-            samples.compare(sample["answer"]["outputs"], outputs, tolerance=sample["tolerance"])
-        except VerificationError as error:
-            errors.append(error)
-        else:
-            return
-    raise errors[0]
 
 
 def sample_request(s3: S3Client, manifest: Mapping[str, Any], *, bucket: str, key: str) -> samples.Request | None:

@@ -14,7 +14,10 @@ from tritonstack.paths import repository_path
 NAME = "tritonstack"
 EXIT_CODES = (
     ("0", "done"),
-    ("1", "work failed, AWS or this machine refused, or a check or a limit does not hold: stderr says which and why"),
+    (
+        "1",
+        "work failed, AWS or this machine refused, a check or limit does not hold, or a no was typed: stderr says why",
+    ),
     ("2", "wrong input: every problem at once, with file, field, found, allowed and what to do"),
     ("130", "interrupted"),
 )

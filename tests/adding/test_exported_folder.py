@@ -21,14 +21,21 @@ from tritonstack.models.recipe import read_recipe
 THREE = ("input_ids", "attention_mask", "token_type_ids")
 
 
-def write_encoder(folder: Path, *, about: dict[str, Any], inputs: tuple[str, ...] = THREE, labels: int = 2) -> Path:
+def write_encoder(
+    folder: Path,
+    *,
+    about: dict[str, Any],
+    inputs: tuple[str, ...] = THREE,
+    labels: int = 2,
+    operator: str = "ReduceMax",
+) -> Path:
     """An encoder whose logits are the largest values of its inputs, with its tokenizer and its configuration."""
     names = [{"name": name, "dtype": "INT64", "shape": ["batch", "length"]} for name in inputs]
     graph = {
         "inputs": names,
         "outputs": [{"name": "logits", "dtype": "INT64", "shape": ["batch", labels]}],
         "nodes": [
-            *[node("ReduceMax", [each], [f"top_{each}"], axes=[1], keepdims=1) for each in inputs],
+            *[node(operator, [each], [f"top_{each}"], axes=[1], keepdims=1) for each in inputs],
             node("Concat", [f"top_{each}" for each in inputs][:labels], ["logits"], axis=1),
         ],
     }

@@ -144,6 +144,11 @@ def safetensors(header: dict[str, Any]) -> bytes:
 
 
 WEIGHT = {"conv1.weight": {"dtype": "F32", "shape": [64, 3, 7, 7], "data_offsets": [0, 0]}}
+CLASSIFIER = safetensors({
+    "base_model.model.classifier.dense.weight": {"dtype": "F32", "shape": [32, 32], "data_offsets": [0, 0]},
+    "base_model.model.classifier.out_proj.weight": {"dtype": "F32", "shape": [5, 32], "data_offsets": [0, 0]},
+})  # fmt: skip
+"""Weights beside an adapter: the last layer of a classifier of five classes."""
 GRAPH = part(1, part(1, b"x") + part(2, b"Placeholder")) + part(1, part(1, b"y") + part(2, b"Relu") + part(3, b"x"))
 TENSOR = part(1, b"x:0") + number(2, 1) + part(3, part(2, number(1, 4)))
 SIGNATURE = part(1, part(1, b"x") + part(2, TENSOR)) + part(2, part(1, b"y") + part(2, TENSOR))
@@ -162,6 +167,33 @@ CHECKPOINT = (
     + b"u."
 )
 """A mapping of a trainer's options and a module."""
+
+
+def skops(name: str, **state: Any) -> dict[str, Any]:
+    """A node of skops' schema: an object with numbers, texts, lists, tuples and objects in its state."""
+    module, _, cls = name.rpartition(".")
+
+    def node(value: Any) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        if isinstance(value, list | tuple):
+            loader = "TupleNode" if isinstance(value, tuple) else "ListNode"
+            return {"__loader__": loader, "content": [node(each) for each in value]}
+        return {"__loader__": "JsonNode", "content": json.dumps(value)}
+
+    content = {"__loader__": "DictNode", "content": {key: node(value) for key, value in state.items()}}
+    return {"__loader__": "ObjectNode", "__module__": module, "__class__": cls, "content": content}
+
+
+def skops_texts(*texts: str) -> dict[str, Any]:
+    """A node of a NumPy array of texts."""
+    nodes = [{"__loader__": "JsonNode", "content": json.dumps(each)} for each in texts]
+    return {"__loader__": "NdArrayNode", "type": "json", "content": nodes}
+
+
+SKOPS = json.dumps(
+    skops("sklearn.linear_model._logistic.LogisticRegression", n_features_in_=4, _sklearn_version="1.5.2")
+)
 FILES: list[tuple[str, Callable[[Path], None], str, str]] = [
     ("a.keras", KERAS, "a model of Keras 3.9.0", 'keras.saving.load_model("a.keras")'),
     ("a.h5", content(b"\x89HDF\r\n\x1a\n" + b"\0model_config\0"), "a model of Keras", "tf2onnx.convert --saved-model"),
@@ -188,7 +220,8 @@ FILES: list[tuple[str, Callable[[Path], None], str, str]] = [
     ("x.pt", zipped(x__data_dot_pkl=pickled("ultralytics.nn.tasks.DetectionModel", {})), "Ultralytics", "yolo export"),
     ("x.pt", zipped(x__data_dot_pkl=pickled("mine.Net", {})), "a pickled mine.Net of PyTorch", "weights_only=False"),
     ("x.pt", zipped(x__data_dot_pkl=CHECKPOINT), "of PyTorch", 'weights_only=False)["model"]; torch.onnx.export('),
-    ("a.skops", zipped(schema_dot_json='{"__loader__": "ObjectNode"}'), "skops", 'skops.io.load("a.skops", trusted='),
+    ("a.skops", zipped(schema_dot_json='{"__loader__": 1}'), "a model of skops", 'skops.io.load("a.skops", trusted='),
+    ("a.skops", zipped(schema_dot_json=SKOPS), "LogisticRegression of scikit-learn 1.5.2", '("features", Float'),
 ]  # fmt: skip
 
 
@@ -227,12 +260,21 @@ def test_a_file_of_a_framework_is_refused_with_its_own_conversion(  # noqa: PLR0
             "--task token-classification net-onnx && tritonstack add net-onnx --name net",
         ),
         (
+            {"adapter_config.json": b'{"task_type": "SEQ_CLS"}', "adapter_model.safetensors": CLASSIFIER},
+            "adapter weights (LoRA)",
+            "AutoPeftModelForSequenceClassification.from_pretrained(given, num_labels=5)",
+        ),
+        (
             {"adapter_config.json": b'{"task_type": "CAUSAL_LM"}', "adapter_model.safetensors": b""},
             "generates text token by token",
             "a server for language models",
         ),
-        ({"MLmodel": b"flavors:", "model.pkl": b""}, "MLflow with model.pkl", "tritonstack add net/model.pkl"),
-        ({"MLmodel": b"flavors:", "model.skops": b""}, "MLflow with model.skops", "tritonstack add net/model.skops"),
+        ({"MLmodel": b"", "model.onnx": b""}, "MLflow with model.onnx", "tritonstack add net/model.onnx --name net"),
+        (
+            {"MLmodel": b"", "model.pkl": IRIS},
+            "MLflow with model.pkl: a pickled sklearn",
+            " && tritonstack add net.onnx",
+        ),
         ({"MLmodel": b"flavors:"}, "MLflow with no file of a model", "serve it by a Python model"),
         ({"Manifest.json": b"{}", "Data/x": b""}, "Core ML", "PyTorch or TensorFlow"),
     ],
@@ -247,6 +289,26 @@ def test_a_folder_of_a_framework_is_refused_with_its_own_conversion(
     problem = refused(Path("net"), tmp_path)
     assert found in problem.found
     assert advice in problem.advice
+
+
+def test_columns_of_a_pipeline_of_skops_are_inputs_and_one_command_makes_onnx_of_it(tmp_path: Path) -> None:
+    """As skops writes it of a ColumnTransformer over a column of numbers and one of texts, and a classifier."""
+    encoder = skops("sklearn.preprocessing._encoders.OneHotEncoder", categories_=[skops_texts("Oslo", "Rome")])
+    columns = skops(
+        "sklearn.compose._column_transformer.ColumnTransformer",
+        transformers_=[("scale", "passthrough", ["age"]), ("city", encoder, ["city"])],
+        feature_names_in_=skops_texts("age", "city"),
+        _sklearn_version="1.5.2",
+    )
+    path = tmp_path / "churn.skops"
+    zipped(schema_dot_json=json.dumps(skops("sklearn.pipeline.Pipeline", steps=[("columns", columns)])))(path)
+    problem = refused(path, tmp_path)
+    assert problem.found.startswith(
+        "a model of skops: sklearn.pipeline.Pipeline of scikit-learn 1.5.2, which takes age"
+    )
+    assert '[("age", FloatTensorType([None, 1])), ("city", StringTensorType([None, 1]))]' in problem.advice
+    assert "scikit-learn==1.5.2 skl2onnx pandas skops" in problem.advice
+    assert problem.advice.endswith(" && tritonstack add churn.onnx")
 
 
 def test_a_saved_model_in_tritons_layout_needs_a_release_with_its_backend(tmp_path: Path) -> None:

@@ -44,6 +44,18 @@ def test_without_a_terminal_a_row_is_a_line_and_ends_with_its_last_letter(variab
     assert not [line for line in lines if line != line.rstrip()]
 
 
+@click.command
+def ruled() -> None:
+    """Prints a table with a line below its heading."""
+    result_console().print(plain_table(("name", "value"), [("endpoint", ARN)]))
+
+
+def test_without_a_terminal_a_line_below_a_heading_has_120_columns_however_long_a_row_is() -> None:
+    lines = CliRunner().invoke(ruled).stdout.splitlines()
+    assert [line for line in lines if ARN in line]
+    assert [len(line) for line in lines if "─" in line] == [120]
+
+
 def test_a_terminal_folds_what_is_longer_and_loses_nothing() -> None:
     code = "from tests.cli.test_conventions import table; table()"
     parent, child = pty.openpty()

@@ -30,9 +30,12 @@ class FakeTime:
         return Clock(now=lambda: self.seconds, sleep=self.sleep, chance=lambda: chance)
 
 
-def serving_outputs(mode: str = "multi-model", *, contract: int = 1, variants: dict[str, str] | None = None) -> str:
+def serving_outputs(
+    mode: str = "multi-model", *, contract: int = 1, variants: dict[str, str] | None = None, streams: bool = False
+) -> str:
     """Of a serving stack's outputs parameter: the fields that a client reads, and one that it passes over."""
     fields = {"contract": contract, "minor": 7, "kind": "serving", "mode": mode, "added": "later"}
+    fields |= {"streams": True} if streams else {}
     return json.dumps({**fields, "variant": "g4dn-xlarge", **({"variants": variants} if variants else {})})
 
 
@@ -55,6 +58,7 @@ class Request:
     content_type: str
     content: bytes
     variant: str | None = None
+    streamed: bool = False
 
 
 Reply = tuple[int, dict[str, str], bytes]
@@ -63,6 +67,16 @@ Reply = tuple[int, dict[str, str], bytes]
 def error_reply(code: str, status: int, **members: Any) -> Reply:
     headers = {"Content-Type": "application/json", "x-amzn-errortype": code}
     return status, headers, json.dumps({"Message": f"{code} it is", **members}).encode()
+
+
+def stream_reply(*messages: bytes, content_type: str = "text/event-stream; charset=utf-8") -> Reply:
+    """A stream of these messages."""
+    headers = {
+        "Content-Type": "application/vnd.amazon.eventstream",
+        "X-Amzn-SageMaker-Content-Type": content_type,
+        "x-Amzn-Invoked-Production-Variant": "g4dn-xlarge",
+    }
+    return 200, headers, b"".join(messages)
 
 
 def echo(request: Request) -> Reply:
@@ -120,10 +134,11 @@ class FakeEndpoint:
 
             def do_POST(self) -> None:
                 content = self.rfile.read(int(self.headers["Content-Length"]))
-                name = self.path.removeprefix("/endpoints/").removesuffix("/invocations")
+                name, _, operation = self.path.removeprefix("/endpoints/").rpartition("/")
                 target = self.headers["X-Amzn-SageMaker-Target-Model"]
                 variant = self.headers["X-Amzn-SageMaker-Target-Variant"]
-                request = Request(name, target, self.headers["Content-Type"], content, variant)
+                streamed = operation == "invocations-response-stream"
+                request = Request(name, target, self.headers["Content-Type"], content, variant, streamed)
                 with endpoint._lock:
                     endpoint.requests.append(request)
                 status, headers, body = endpoint.reply(request)
@@ -133,11 +148,12 @@ class FakeEndpoint:
                 self.send_response(status)
                 for key, value in headers.items():
                     self.send_header(key, value)
-                if "Content-Length" not in headers:
+                framed = bool({"Content-Length", "Transfer-Encoding"} & headers.keys())
+                if not framed:
                     self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
-                self.close_connection = "Content-Length" in headers
+                self.close_connection = framed
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 pass

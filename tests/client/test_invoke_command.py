@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.client.fake_triton import read_request
-from tests.client.fakes import FakeEndpoint, FakeTime, client_account, error_reply, serving_outputs
+from tests.client.fakes import FakeEndpoint, FakeTime, client_account, error_reply, serving_outputs, stream_reply
 from tests.client.systems import TRANSLATION, Systems, image_file, running_systems
 from tests.fake_aws import ARTIFACTS
 from tests.models.folders import make_manifest, write
@@ -24,6 +24,7 @@ from tritonstack.client.model_client import ModelResponse
 from tritonstack.client.postprocessing import Text
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.manifest import ModelEntry, TensorEntry
+from tritonstack_local.runtime.event_stream import payload_parts
 
 DIGEST = "0123456789abcdef"
 KEY = f"manifests/digits/24.09-t4/digits.{DIGEST}.json"
@@ -331,3 +332,56 @@ def test_pairs_are_one_for_each_text_or_several_for_one(texts: list[str], pairs:
             invoke._texts(texts, pairs)
     else:
         assert invoke._texts(texts, pairs) == found
+
+
+def streamed(*words: str) -> Any:
+    """A stream of a model's words."""
+    events = [{"model_name": "digits", "model_version": "1", "pixels": word} for word in words]
+    return stream_reply(*(payload_parts(b"data: " + json.dumps(each).encode() + b"\n\n") for each in events))
+
+
+@pytest.fixture
+def streaming(world: World) -> World:
+    """The same, of an endpoint that streams."""
+    world.aws.parameters["/tritonstack/dev/_outputs/serving-digits"] = serving_outputs("single-model", streams=True)
+    world.endpoint.always(streamed("Once", " upon", " a time"))
+    return world
+
+
+PIXELS = ("--data", '{"pixels": [0, 1, 2, 3]}')
+
+
+def test_a_stream_is_printed_as_one_text_with_its_times_after_it(streaming: World) -> None:
+    result = streaming.invoke(
+        "digits", *PIXELS, "--stream", "--parameter", "max_tokens=3", "--parameter", "style=plain"
+    )
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "Once upon a time\n3 events: the first after 0.0 ms, then one every 0.0 ms; 0.0 ms in all\n"
+    sent = json.loads(streaming.endpoint.requests[0].content)
+    assert sent == {"pixels": [0, 1, 2, 3], "max_tokens": 3, "style": "plain"}
+
+
+def test_a_stream_in_json_is_a_line_an_event_and_its_times_are_on_standard_error(streaming: World) -> None:
+    result = streaming.invoke("digits", *PIXELS, "--stream", "--json", "--output", "pixels")
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert events == [{"milliseconds": 0.0, "outputs": {"pixels": word}} for word in ("Once", " upon", " a time")]
+    assert "3 events" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--stream", "--each-copy"), "--each-copy"),
+        (("--stream", "--binary"), "Triton takes no other"),
+        (("--parameter", "a=1"), "without --stream"),
+        (("--stream", "--parameter", "a"), "NAME=VALUE"),
+        (("--stream", "--output", "LOGITS"), "pixels"),
+        ((), "add --stream"),
+    ],
+)
+def test_options_that_a_stream_does_not_have_are_refused(
+    options: tuple[str, ...], message: str, streaming: World
+) -> None:
+    result = streaming.invoke("digits", *PIXELS, *options)
+    assert isinstance(result.exception, InputError)
+    assert message in str(result.exception)

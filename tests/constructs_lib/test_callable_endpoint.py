@@ -111,3 +111,10 @@ def test_options_are_taken_and_what_aws_does_not_document_is_refused() -> None:
     # Of inference pipelines and multi-container endpoints alone; an alarm on it would never have data.
     with pytest.raises(ValueError, match="does not document for endpoints"):
         endpoint.metric("ContainerLatency")
+
+
+def test_a_single_model_endpoint_grants_streams_too_since_no_page_says_which_action_counts() -> None:
+    stack = new_stack()
+    imported(stack, multi_model=False).grant_invoke(caller(stack))
+    [statement] = allowed(template_of(stack))
+    assert sorted(statement["Action"]) == ["sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -213,6 +213,12 @@ def _as_parsed(members: Mapping[str, Any], model: Any) -> dict[str, Any]:
     if model.output_shape is None:
         assert not members, f"{model.name} responds with nothing"
         return {}
+    events, streamed = None, ""
+    if model.has_event_stream_output:
+        shapes = model.output_shape.members.items()
+        [streamed] = [name for name, shape in shapes if shape.serialization.get("eventstream")]
+        events = EventList(members[streamed])
+        members = {name: value for name, value in members.items() if name != streamed}
     report = ParamValidator().validate(members, model.output_shape).generate_report()
     wrong = [line for line in report.splitlines() if not line.startswith("Missing")]
     assert not wrong, f"{model.name} never responds so: {wrong}"
@@ -221,7 +227,21 @@ def _as_parsed(members: Mapping[str, Any], model: Any) -> dict[str, Any]:
     for name, shape in model.output_shape.members.items():
         if stream is not None and shape is stream and isinstance(parsed.get(name), bytes):
             parsed[name] = StreamingBody(io.BytesIO(parsed[name]), len(parsed[name]))
-    return parsed
+    return parsed if events is None else {**parsed, streamed: events}
+
+
+class EventList(list[Any]):
+    """The events of a stream; an exception among them is raised at its turn."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Each event."""
+        for event in super().__iter__():
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def _parsed(value: Any, shape: Any) -> Any:

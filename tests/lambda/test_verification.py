@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import re
 from typing import Any
@@ -88,47 +89,6 @@ def test_each_variants_model_is_called_on_its_own_variant(world: Any) -> None:
     world.aws.described = [world.endpoint(ProductionVariants=variants[:1])]
     status, reason, _ = world.create({"bert": A, "bert-db": B}, **single)
     assert (status, "has variant current-g4dn-xlarge, not" in reason) == ("FAILED", True)
-
-
-T4, A10G = "ml.g4dn.xlarge", "ml.g5.xlarge"
-
-
-def pooled(world: Any, **counts: int) -> dict[str, str]:
-    """Properties of an endpoint with instance pools of two GPUs, which landed on these."""
-    of_type = {A10G: worlds.PREFIX.replace("t4", "a10g"), T4: worlds.PREFIX}
-    pools = [
-        {"InstanceType": kind, "CurrentInstanceCount": count}
-        for kind, count in zip(of_type, counts.values(), strict=True)
-    ]
-    [variant] = world.endpoint()["ProductionVariants"]
-    world.aws.described = [world.endpoint(ProductionVariants=[{**variant, "InstancePools": pools}])]
-    world.aws.script = {"the only one": [worlds.right()]}
-    single = {"MultiModel": "false", "StopsAtUnload": "false"}
-    return {**single, "ManifestPrefix": of_type[A10G], "Pools": json.dumps(of_type)}
-
-
-def test_a_fallback_type_is_held_against_the_manifest_of_its_own_gpu(world: Any) -> None:
-    world.publish({"bert": A})
-    world.publish({"bert": A}, prefix=worlds.PREFIX.replace("t4", "a10g"), answer={"outputs": worlds.others()})
-    status, reason, data = world.create({"bert": A}, **pooled(world, a10g=0, t4=2))
-    assert (status, data["Landed"]) == ("SUCCESS", f"2 x {T4}"), reason
-    assert data["NotVerified"] == f"{A10G}: no instance of it is live, so only its build proved its archives"
-    status, reason, _ = world.create({"bert": A}, **pooled(world, a10g=2, t4=0))
-    assert (status, "output y[0, 0]: 9 expected, 1 found" in reason) == ("FAILED", True), reason
-
-
-def test_while_two_gpus_are_live_a_response_of_either_is_right(world: Any) -> None:
-    world.publish({"bert": A})
-    world.publish({"bert": A}, prefix=worlds.PREFIX.replace("t4", "a10g"), answer={"outputs": worlds.others()})
-    status, reason, data = world.create({"bert": A}, **pooled(world, a10g=1, t4=1))
-    assert (status, data["Landed"], data["NotVerified"]) == ("SUCCESS", f"1 x {A10G}, 1 x {T4}", ""), reason
-
-
-def test_another_list_of_pools_makes_every_model_count_as_changed(world: Any) -> None:
-    world.publish({"bert": A})
-    new = world.properties({"bert": A}, **pooled(world, a10g=0, t4=1))
-    assert world.deliver(world.event("Update", new, {**new, "Pools": json.dumps({T4: worlds.PREFIX})}))[0] == "SUCCESS"
-    assert len(world.invoked) == 1
 
 
 @cases("changes, message")
@@ -372,3 +332,71 @@ def test_a_release_set_that_is_gone_is_named_with_its_bucket_unless_it_is_the_ea
     del world.aws.buckets["staging"][new["ReleaseSetKey"]]
     status, reason, _ = world.deliver(world.event("Update", new, old))
     assert (status, f"s3://staging/{new['ReleaseSetKey']} is missing" in reason) == ("FAILED", True)
+
+
+STREAMS = {"MultiModel": "false", "StopsAtUnload": "false", "Streams": "true"}
+
+
+def stream(*events: object) -> list[dict[str, Any]]:
+    """The parts of a stream, cut in the middle of each event."""
+    text = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+    cuts = [*range(0, len(text), 7), len(text)]
+    return [{"PayloadPart": {"Bytes": text[a:b]}} for a, b in itertools.pairwise(cuts)]
+
+
+def word(value: float) -> dict[str, Any]:
+    """A response of a decoupled model, a number at a time."""
+    return {"model_name": "m", "model_version": "1", "y": value}
+
+
+@pytest.fixture
+def streaming(world: Any) -> Any:
+    """A world whose endpoint streams: ``script`` has its parts, or an error."""
+    world.publish({"writer": A})
+    return world
+
+
+def test_an_endpoint_that_streams_gets_the_samples_values_by_name_and_all_events_are_compared(streaming: Any) -> None:
+    streaming.aws.streams = [stream(word(1.0), word(2.001))]
+    assert streaming.create({"writer": A}, **STREAMS)[0] == "SUCCESS"
+    [given] = streaming.aws.requests("InvokeEndpointWithResponseStream")
+    assert json.loads(given["Body"]) == {"x": 3.0}
+    assert streaming.invoked == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        (stream(word(1.0), word(9.0)), r"output y\[0, 1\]: 2 expected, 9 found"),
+        (stream(word(1.0)), r"shape \[1, 2\] expected, \[1\] found"),
+        (stream(word(1.0), {"error": "out of memory"}), "ends its stream with an error: out of memory"),
+        ([], "the response has no event"),
+        (stream("text"), "no response of Triton"),
+    ],
+)
+def test_a_stream_that_is_not_the_expected_one_fails_the_deployment(
+    parts: list[dict[str, Any]], reason: str, streaming: Any
+) -> None:
+    streaming.aws.streams = [parts]
+    status, message, _ = streaming.create({"writer": A}, **STREAMS)
+    assert status == "FAILED"
+    assert re.search(reason, message)
+
+
+def test_a_broken_stream_is_sent_again(streaming: Any) -> None:
+    broken = [*stream(word(1.0))[:2], {"ModelStreamError": {"ErrorCode": "StreamBroken"}}]
+    streaming.aws.streams = [worlds.LOADING, broken, stream(word(1.0), word(2.0))]
+    assert streaming.create({"writer": A}, **STREAMS)[0] == "SUCCESS"
+    assert len(streaming.aws.requests("InvokeEndpointWithResponseStream")) == 3
+
+
+def test_a_request_with_binary_tensors_becomes_one_by_name() -> None:
+    streams: Any = importlib.import_module("lambda.verification.streams")
+    header = {"inputs": [
+        {"name": "t", "datatype": "BYTES", "shape": [2], "parameters": {"binary_data_size": 11}},
+        {"name": "n", "datatype": "INT32", "shape": [1], "parameters": {"binary_data_size": 4}},
+    ]}  # fmt: skip
+    text = json.dumps(header).encode()
+    body = text + b"\x01\0\0\0a\x02\0\0\0bc" + b"\x07\0\0\0"
+    kind = f"application/vnd.sagemaker-triton.binary+json;json-header-size={len(text)}"
+    assert json.loads(streams.request_of(body, kind)[0]) == {"t": ["a", "bc"], "n": 7}

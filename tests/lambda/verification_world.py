@@ -42,11 +42,6 @@ def right(values: Sequence[float] = (1.0, 2.0)) -> fake_aws.Response:
     return {"Body": header + raw, "ContentType": content_type}
 
 
-def others() -> list[dict[str, Any]]:
-    """Outputs that no response has: those of another GPU, say."""
-    return [{**EXPECTED[0], "data": [9.0, 9.0]}]
-
-
 def model_error(status: int, message: str = "the container's words") -> fake_aws.AwsError:
     """SageMaker's ModelError."""
     members = {"OriginalStatusCode": status, "OriginalMessage": message, "LogStreamArn": "arn:log"}
@@ -68,6 +63,7 @@ class FakeEndpoint(fake_aws.FakeAws):
     # responses of DescribeEndpoint, one after the other; the last again and again
     described: list[dict[str, Any]] = field(default_factory=list)
     script: dict[str, list[fake_aws.Response]] = field(default_factory=dict)  # TargetModel → responses, likewise
+    streams: list[Any] = field(default_factory=list)  # of an endpoint that streams: events or an error, one a request
     seconds: float = 1.0  # of each request; the world's clock goes on by them
     now: float = 6000.0
     unloads: list[float] = field(default_factory=list)  # their times, seconds since the epoch
@@ -82,6 +78,13 @@ class FakeEndpoint(fake_aws.FakeAws):
         if isinstance(response, Exception):
             raise response
         return response
+
+    def _InvokeEndpointWithResponseStream(self, **_: Any) -> fake_aws.Response:
+        self.now += self.seconds
+        events = self.streams.pop(0)
+        if isinstance(events, Exception):
+            raise events
+        return {"Body": events, "ContentType": "text/event-stream; charset=utf-8"}
 
     def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
         assert EndpointName == "local-digits"

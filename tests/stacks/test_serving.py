@@ -136,3 +136,20 @@ def test_an_image_of_ones_own_is_pulled_from_its_own_repository() -> None:
     template = serving_template({**DIGITS, "image": image})
     assert container(template)["Image"] == image
     assert "arn:aws:ecr:us-east-1:210987654321:repository/team/triton" in str(template)
+
+
+STREAMING = {**SINGLE, "release": "25.09", "container": {"inference_type": "generate_stream"}}
+
+
+def test_an_endpoint_that_streams_says_so_to_its_container_its_verification_and_its_outputs() -> None:
+    template, plain = serving_template(STREAMING), serving_template({**SINGLE, "release": "25.09"})
+    variables = container(template)["Environment"]
+    assert variables["SAGEMAKER_TRITON_INFERENCE_TYPE"] == "generate_stream"
+    verified = [properties(each, "Custom::VerifiedEndpoint") for each in (template, plain)]
+    assert [each.get("Streams") for each in verified] == ["true", None]
+    published = [json.dumps(of_type(each, "AWS::SSM::Parameter")) for each in (template, plain)]
+    assert ["streams" in each for each in published] == [True, False]
+    actions = [{action for one in allowed(each) for action in listed(one["Action"])} for each in (template, plain)]
+    stream = "sagemaker:InvokeEndpointWithResponseStream"
+    assert [stream in each for each in actions] == [True, False]
+    assert all("sagemaker:InvokeEndpoint" in each for each in actions)

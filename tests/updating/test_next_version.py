@@ -6,7 +6,8 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Mapping
+import tarfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from click.exceptions import Abort
 from click.testing import CliRunner
 
 import tritonstack.updating.next_version as under_test
+from tests.adding.test_exported_folder import write_encoder
 from tests.command_line import run
 from tests.config.environment_file import write_environment
 from tests.lint.onnx_files import node, write_graph
@@ -22,6 +24,7 @@ from tests.models.folders import MODEL, write, write_double
 from tritonstack.cli.root import root
 from tritonstack.errors import InputError, WorkFailedError
 
+FIXTURES = Path(__file__).parents[1] / "adding/fixtures"
 SET_BY_HAND = "instance_group [ { kind: KIND_CPU } ] # mine\ndynamic_batching { max_queue_delay_microseconds: 100 }\n"
 
 
@@ -188,15 +191,8 @@ def test_a_python_model_takes_a_program_or_a_folder_and_keeps_its_configuration(
 
 
 def test_a_step_of_an_ensemble_is_named_with_its_folder(project: Path) -> None:
-    pipeline = """
-        platform: "ensemble" max_batch_size: 16
-        input [ { name: "x" data_type: TYPE_FP32 dims: [ 2 ] } ]
-        output [ { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } ]
-        ensemble_scheduling { step [ { model_name: "first" model_version: -1
-          input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } } ] }
-    """
     config = (project / "model_repos/net/net/config.pbtxt").read_text().replace('name: "net"', 'name: "first"')
-    write(project / "repository", {"pipeline/config.pbtxt": pipeline, "first/config.pbtxt": config, "first/1/": ""})
+    write(project / "repository", {"pipeline/config.pbtxt": PIPELINE, "first/config.pbtxt": config, "first/1/": ""})
     shutil.copy(project / "net.onnx", project / "repository/first/1/model.onnx")
     assert run("add", "repository").return_value == 0
     graph(project / "net-v2.onnx", "Sigmoid")
@@ -212,6 +208,100 @@ def test_a_step_of_an_ensemble_is_named_with_its_folder(project: Path) -> None:
     assert done.return_value == 0, done.output
     new = (project / "repository/first/1/model.onnx").read_bytes()
     assert (folder / "first/1/model.onnx").read_bytes() == new
+
+
+def exported(place: Path, second: bool) -> Path:
+    """A folder as optimum exports it: a text encoder with its tokenizer and names of its classes."""
+    about = {
+        "architectures": ["BertForSequenceClassification"],
+        "id2label": {"0": "bad", "1": "fine" if second else "good"},
+        "max_position_embeddings": 128 if second else 64,
+    }
+    operator = "ReduceMin" if second else "ReduceMax"
+    return write_encoder(place / "mood", about=about, inputs=("input_ids", "attention_mask"), operator=operator)
+
+
+def xgboost_file(place: Path, second: bool) -> Path:
+    text = (FIXTURES / "forest.json").read_text()
+    leaf = re.search(r'"base_weights":\[(-?[0-9.E-]+)', text)
+    assert leaf is not None
+    return write_file(place / "loan.json", text.replace(leaf[1], "0.125") if second else text)
+
+
+def lightgbm_file(place: Path, second: bool) -> Path:
+    text = (FIXTURES / "forest.txt").read_text()
+    return write_file(place / "rate.txt", text.replace("leaf_value=2.00", "leaf_value=2.01") if second else text)
+
+
+def write_file(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def repository(place: Path, second: bool) -> Path:
+    """An ensemble of one step, with the configurations of its models."""
+    operator = "Sigmoid" if second else "Relu"
+    write(place / "pair", {"pair/config.pbtxt": PIPELINE, "first/config.pbtxt": FIRST, "first/1/": ""})
+    graph(place / "pair/first/1/model.onnx", operator)
+    return place / "pair"
+
+
+def archive(place: Path, second: bool) -> Path:
+    """SageMaker's model.tar.gz with that ensemble."""
+    content = repository(place, second)
+    with tarfile.open(place / "model.tar.gz", "w:gz") as tar:
+        tar.add(content, ".")
+    return place / "model.tar.gz"
+
+
+PIPELINE = """
+    platform: "ensemble" max_batch_size: 16
+    input [ { name: "x" data_type: TYPE_FP32 dims: [ 2 ] } ]
+    output [ { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } ]
+    ensemble_scheduling { step [ { model_name: "first" model_version: -1
+      input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } } ] }
+"""
+FIRST = """
+    platform: "onnxruntime_onnx" max_batch_size: 16
+    input [ { name: "x" data_type: TYPE_FP32 dims: [ 2 ] } ]
+    output [ { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } ]
+"""
+SKIPPED = "response not recorded, for no server here runs it: the local Triton has no backend fil"
+
+
+@pytest.mark.parametrize(
+    ("write_version", "changed", "said"),
+    [
+        (
+            exported,
+            {"mood/1/model.onnx", "labels.txt"},
+            ("labels.txt is the new version's", "adapters.text.longest 64; the new version's files say 128", "logits["),
+        ),
+        (xgboost_file, {"loan/1/xgboost.json"}, (SKIPPED,)),
+        (lightgbm_file, {"rate/1/model.txt"}, (SKIPPED,)),
+        (archive, {"first/1/model.onnx"}, ("2 of 2 values differ",)),
+        (repository, {"first/1/model.onnx"}, ("2 of 2 values differ",)),
+    ],
+)
+def test_every_kind_of_file_has_a_next_version_that_changes_its_files_alone(
+    project: Path, write_version: Callable[[Path, bool], Path], changed: set[str], said: tuple[str, ...]
+) -> None:
+    given = write_version(project / "one", False)
+    name = "pair" if given.name == "model.tar.gz" else given.stem
+    added = run("add", str(given), "--name", name)
+    folder = project / "model_repos" / name
+    assert (folder / "recipe.yaml").is_file(), added.output
+    for config in folder.glob("*/config.pbtxt"):
+        config.write_text(config.read_text() + "# mine\n")
+    before = content(folder)
+    done = run("update", name, str(write_version(project / "two", True)))
+    assert done.return_value == (1 if SKIPPED in said else 0), done.output
+    after = content(folder)
+    differ = {each for each in before.keys() | after.keys() if before.get(each) != after.get(each)}
+    assert differ - {"sample/answer.json"} == changed
+    assert f"{name}: inputs, outputs, types, shapes and batch are as before" in done.stdout
+    assert [each for each in said if each not in done.output] == [], done.output
 
 
 @pytest.mark.parametrize(

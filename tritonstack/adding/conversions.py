@@ -14,6 +14,7 @@ from pathlib import Path
 from tritonstack.adding.additions import SUPPORTED, shape_text
 from tritonstack.errors import Problem, listing
 from tritonstack.lint.registry import shown
+from tritonstack.model_files.framework_files import framework_model
 from tritonstack.model_files.framework_model import Framework, FrameworkModel
 from tritonstack.paths import LocalPaths
 
@@ -76,10 +77,16 @@ def _load(model: FrameworkModel) -> str:
 
 
 def _sklearn(model: FrameworkModel, name: str) -> tuple[str, str]:
+    found, command = _sklearn_command(model, name, libraries=["joblib"], load=_load(model))
+    return _named(model, f"a pickled {found}"), command
+
+
+def _sklearn_command(model: FrameworkModel, name: str, *, libraries: Sequence[str], load: str) -> tuple[str, str]:
+    """What a model of scikit-learn is, and the command that makes ONNX of it; ``load``: statement that loads it."""
     version = f" of scikit-learn {model.version}" if model.version else ""
     columns = ", ".join(f"{each.name}{' (text)' if each.is_text else ''}" for each in model.columns)
     where = f" in a mapping, by the key {model.key!r}" if model.key is not None else ""
-    found = f"a pickled {model.made_by}{version}{where}{f', which takes {columns}' if columns else ''}"
+    found = f"{model.made_by}{version}{where}{f', which takes {columns}' if columns else ''}"
     types = [
         f"({literal(each.name)}, {'String' if each.is_text else 'Float'}TensorType([None, {each.width}]))"
         for each in model.columns
@@ -92,20 +99,24 @@ def _sklearn(model: FrameworkModel, name: str) -> tuple[str, str]:
     splitting = "".join(f', {each}: {{"locale": "C.UTF-8"}}' for each in vectorizers)
     # Beside options of a class skl2onnx takes none for all models: then the last step's alone.
     zipmap = 'id(model.steps[-1][1]): {"zipmap": False}' if vectorizers else '"zipmap": False'
-    imports = ["import joblib, skl2onnx", "from skl2onnx.common.data_types import FloatTensorType, StringTensorType"]
+    imports = [
+        f"import {', '.join(libraries)}, skl2onnx",
+        "from skl2onnx.common.data_types import FloatTensorType, StringTensorType",
+    ]
     program = python_program(
         *imports,
         *(f"from sklearn.feature_extraction.text import {each}" for each in vectorizers),
         *_registered(model.boosted),
-        _load(model),
+        load,
         f"graph = skl2onnx.to_onnx(model, initial_types=[{', '.join(types)}], target_opset={_SKLEARN_OPSETS}, "
         f'options={{**({{{zipmap}}} if hasattr(model, "classes_") else {{}}){splitting}}})',
         f'open({literal(output)}, "wb").write(graph.SerializeToString())',
     )
     pinned = f"scikit-learn=={model.version}" if model.version else "scikit-learn"
-    libraries = {"xgboost" if "XGB" in each else "lightgbm" for each in model.boosted}
-    packages = [pinned, "skl2onnx", "pandas", *(["onnxmltools"] if libraries else []), *sorted(libraries)]
-    return _named(model, found), conversion_command(tool="sklearn", packages=packages, runs=[program], add=[output])
+    trees = {"xgboost" if "XGB" in each else "lightgbm" for each in model.boosted}
+    more = [each.split(".")[0] for each in libraries if each != "joblib"]  # which scikit-learn brings
+    packages = [pinned, "skl2onnx", "pandas", *more, *(["onnxmltools"] if trees else []), *sorted(trees)]
+    return found, conversion_command(tool="sklearn", packages=packages, runs=[program], add=[output])
 
 
 _OPTIONS = ', options={"nocl": [True, False], "zipmap": [True, False, "columns"]}'
@@ -272,11 +283,13 @@ def _peft(model: FrameworkModel, name: str) -> tuple[str, str]:
         line = f"model.merge_and_unload().save_pretrained({literal(f'{name}-merged')})"
         return found, f"merge them in the code that has the model: {line}  # then: tritonstack add {name}-merged"
     end, task = _PEFT_TASKS[model.task]
+    # The base model mostly has no classifier: without its size transformers makes one of two classes.
+    classes = "" if model.classes is None else f", num_labels={model.classes}"
     merged, output = shown(LocalPaths.from_environment().root / "convert" / f"{name}-merged"), new_file(name, "-onnx")
     program = python_program(
         "import os, peft, transformers",
         f"given = {literal(str(model.path))}",
-        f"model = peft.AutoPeftModelFor{end}.from_pretrained(given)",
+        f"model = peft.AutoPeftModelFor{end}.from_pretrained(given{classes})",
         'base = model.peft_config["default"].base_model_name_or_path',
         f"model.merge_and_unload().save_pretrained({literal(merged)})",
         'own = os.path.exists(os.path.join(given, "tokenizer_config.json"))',
@@ -364,12 +377,15 @@ def _exported_program(model: FrameworkModel, name: str) -> tuple[str, str]:
     return found, conversion_command(tool="torch", packages=_TORCH, runs=[program], add=[output])
 
 
-def _inside(model: FrameworkModel, _name: str) -> tuple[str, str]:
+def _inside(model: FrameworkModel, name: str) -> tuple[str, str]:
     """A package of another server: the model is a file in it."""
     if model.format == "mlflow":
-        commands = [f"tritonstack add {shlex.quote(str(model.path / each))}" for each in model.files]
         found = f"a model of MLflow with {listing(model.files, none='no file of a model')}"
-        return found, "; or ".join(commands) or PYTHON_MODEL.removeprefix("or ")
+        if len(model.files) == 1 and (inside := framework_model(model.path / model.files[0])) is not None:
+            what, command = _FORMATS[inside.format](inside, name)
+            return f"{found}: {what}", command
+        adds = [["tritonstack", "add", str(model.path / each), "--name", name] for each in model.files]
+        return found, "; or ".join(map(shlex.join, adds)) or PYTHON_MODEL.removeprefix("or ")
     folder = model.path.stem
     commands = [f"tritonstack add {shlex.quote(f'{folder}/{each}')}" for each in model.files]
     unzip = shlex.join(["python3", "-m", "zipfile", "-e", str(model.path), folder])
@@ -378,13 +394,15 @@ def _inside(model: FrameworkModel, _name: str) -> tuple[str, str]:
 
 
 def _skops(model: FrameworkModel, name: str) -> tuple[str, str]:
-    output, path = new_file(name, ".joblib"), literal(str(model.path))
-    program = python_program(
-        "import joblib, skops.io",
-        f"joblib.dump(skops.io.load({path}, trusted=skops.io.get_untrusted_types(file={path})), {literal(output)})",
-    )
+    path = literal(str(model.path))
+    load = f"model = skops.io.load({path}, trusted=skops.io.get_untrusted_types(file={path}))"
+    if model.version:
+        found, command = _sklearn_command(model, name, libraries=["skops.io"], load=load)
+        return _named(model, f"a model of skops: {found}"), command
+    output = new_file(name, ".joblib")
+    program = python_program("import joblib, skops.io", load, f"joblib.dump(model, {literal(output)})")
+    found = f"a model of skops: {model.made_by or 'of a class that its schema does not state'}"
     packages = ["joblib", "scikit-learn", "skops"]
-    found = "a model of scikit-learn, as skops and MLflow save it"
     return found, conversion_command(tool="sklearn", packages=packages, runs=[program], add=[output])
 
 

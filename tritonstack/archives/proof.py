@@ -13,7 +13,7 @@ from typing import Any
 from tritonstack.archives.programs import Report, Spent, has_environment, run_script
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import LackingModuleError, installed, require_package
-from tritonstack.models.contents import PROVABLE, called_models, skipped_proof
+from tritonstack.models.contents import PROVABLE, called_models, is_decoupled, skipped_proof
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import EXECUTION_ENV_PATH, ModelConfig, Node, read_config
 from tritonstack.models.model_view import view_model
@@ -121,7 +121,13 @@ def answer_request(
         if any(EXECUTION_ENV_PATH in c.node.entries("parameters") for c in configs.values())
         else set()
     )
-    if not needs <= PROVABLE or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None):
+    decoupled = is_decoupled(configs, addressed=model)
+    streamed = {each.name: each.data_type for each in configs[model].outputs} if decoupled else None
+    if (
+        streamed is not None
+        or not needs <= PROVABLE
+        or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None)
+    ):
         started = time.monotonic()
         try:
             answer = require_package().answer_in_container(
@@ -131,6 +137,7 @@ def answer_request(
                 request=request,
                 environments=environments,
                 loads=called_models(configs, directories, addressed=model),
+                streamed=streamed,
                 work=work,
                 report=report,
             )
@@ -143,7 +150,7 @@ def answer_request(
         report(str(spent))
         outputs = to_tensors(answer.outputs)
         if "python" in needs:  # other backends compare what they give with the configuration
-            _check_outputs(configs[model], outputs, model=model)
+            _check_outputs(configs[model], outputs, model=model, joined=streamed is not None)
         return Answered(outputs=outputs, tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
     task = {
         "model": model,
@@ -158,10 +165,10 @@ def answer_request(
     return Answered(outputs=result["outputs"], tools=result["tools"], stand_ins=stand_ins, spent=spent)
 
 
-def _check_outputs(config: ModelConfig, outputs: Sequence[Mapping[str, Any]], *, model: str) -> None:
+def _check_outputs(config: ModelConfig, outputs: Sequence[Mapping[str, Any]], *, model: str, joined: bool) -> None:
     """Raise :class:`WorkFailedError` unless every configured output is there, of its type and shape.
 
-    Triton hands on whatever a Python model gives.
+    Triton hands on whatever a Python model gives. ``joined``: of all responses of a stream, in one dimension.
     """
     given = {tensor["name"]: tensor for tensor in outputs}
     for wanted in config.outputs:
@@ -169,8 +176,9 @@ def _check_outputs(config: ModelConfig, outputs: Sequence[Mapping[str, Any]], *,
         if tensor is None:
             raise WorkFailedError(f"{model}: the output {wanted.name} is missing")
         shape = wanted.shape(config.max_batch_size)
-        same = len(shape) == len(tensor["shape"]) and all(
-            length in (-1, found) for length, found in zip(shape, tensor["shape"], strict=True)
+        same = joined or (
+            len(shape) == len(tensor["shape"])
+            and all(length in (-1, found) for length, found in zip(shape, tensor["shape"], strict=True))
         )
         if tensor["datatype"] != wanted.data_type or not same:
             found = f"{tensor['datatype']} {list(tensor['shape'])}"

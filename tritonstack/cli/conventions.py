@@ -65,17 +65,27 @@ def _environments(_context: click.Context, _parameter: click.Parameter, incomple
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
+class DeclinedError(click.exceptions.Abort):
+    """The answer to a question is no."""
+
+
+def ask(question: str) -> None:
+    """Ask at the terminal. Raises DeclinedError after a no."""
+    if not click.confirm(question, err=True):
+        raise DeclinedError
+
+
 def confirm(question: str, *, yes: bool, command: str) -> None:
     """Ask before something is deleted, or costs; ``yes``: without the question. ``command``: the one that asks nothing.
 
-    Raises InputError where there is no terminal, and Abort after a no.
+    Raises InputError where there is no terminal, and DeclinedError after a no.
     """
     if yes:
         return
     if not sys.stdin.isatty():
         found, allowed = "a question, and standard input is no terminal", "a terminal, or --yes"
         raise InputError([Problem(found=found, allowed=allowed, advice=command)])
-    click.confirm(question, abort=True, err=True)
+    ask(question)
 
 
 def json_option(text: str = "Print JSON instead of text.") -> Callable[[Command], Command]:
@@ -142,8 +152,12 @@ def plain_table(
     return table
 
 
+_FILLED = re.compile(rf"[ \t]+$|(?<=^[ ─]{{{BOX_WIDTH}}})─+[ \t]*$", re.MULTILINE)
+"""Blanks at the end of a line, and of a table's rule what is beyond ``BOX_WIDTH``."""
+
+
 class _Unpadded:
-    """A file, but for the blanks that fill the last column of a table."""
+    """A file, but for what fills up a table as wide as its longest row: blanks, and the ends of its rules."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -153,4 +167,4 @@ class _Unpadded:
 
     def write(self, text: str) -> int:
         """Write whole lines, as rich gives them."""
-        return self._file.write(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
+        return self._file.write(_FILLED.sub("", text))

@@ -23,7 +23,7 @@ from tritonstack.cli.conventions import (
     result_console,
 )
 from tritonstack.cli.session import calling_session, explain
-from tritonstack.errors import InputError, Problem, WorkFailedError, visible
+from tritonstack.errors import InputError, Problem, WorkFailedError, refuse, visible
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
     from tritonstack.client.body import Array, PayloadFormat
@@ -104,6 +104,19 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     show_default=True,
     help="How often --each-copy goes round. In the first a copy may have to be loaded.",
 )
+@click.option(
+    "--stream",
+    is_flag=True,
+    help="NAME's endpoint streams (container.inference_type: generate_stream): print each response as it comes, and "
+    "then the time to the first and between them.",
+)
+@click.option(
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Parameter of the request, for a model that streams. May be repeated.",
+)
 @click.option("--raw", is_flag=True, help="Print the output tensors, not their meaning by the model's recipe.")
 @json_option()
 @local_option
@@ -121,12 +134,15 @@ def command(
     payload: PayloadFormat,
     each_copy: bool,
     rounds: int,
+    stream: bool,
+    parameters: Sequence[str],
     raw: bool,
     as_json: bool,
     local: bool,
 ) -> None:
     """Send a request to a model by its NAME: [endpoint/]model for its current release, or endpoint/archive."""
     # Imported here so that --help and wrong options answer at once.
+    from tritonstack.cli.streaming import print_events  # noqa: PLC0415
     from tritonstack.client.copies import call_each, copies_of  # noqa: PLC0415
     from tritonstack.client.errors import ModelFailedError, ReleaseLookupError  # noqa: PLC0415
     from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs  # noqa: PLC0415
@@ -140,6 +156,7 @@ def command(
         allowed = "--data '{…}', --data - (standard input), --input FILE, --text TEXT or --image FILE"
         raise InputError([Problem(field="input", found="nothing", allowed=allowed)])
     documents = _documents(data, files)
+    sent_with = _stream_parameters(parameters, stream=stream, each_copy=each_copy, payload=payload)
     session = calling_session(environment, local=local)
     client = ModelClient(environment=environment, session=session, on_wait=_print_wait)
     copies = copies_of(client, name) if each_copy else []
@@ -161,6 +178,10 @@ def command(
         raise InputError(problems)
     wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)
     try:
+        if stream:
+            events = client.stream(name, inputs, parameters=sent_with, variant=variant)
+            print_events(events, outputs=outputs, as_json=as_json, on_screen=sys.stdout.isatty())
+            return
         if copies:
             began = datetime.now(UTC)
             calls = []
@@ -188,6 +209,26 @@ def command(
         print_json(_as_json(answer))
     else:
         show(answer)
+
+
+def _stream_parameters(
+    parameters: Sequence[str], *, stream: bool, each_copy: bool, payload: str
+) -> dict[str, bool | int | float | str]:
+    """The parameters of a streamed request.
+
+    Raises InputError: they are none; options that such a request does not have; parameters of another request.
+    """
+    from tritonstack.cli.streaming import parse_parameters  # noqa: PLC0415
+
+    problems = []
+    if stream and each_copy:
+        problems.append(Problem(field="--each-copy", found="with --stream", allowed="one of them"))
+    if stream and payload == "binary":
+        problems.append(Problem(field="--payload", found="binary with --stream", allowed="json: Triton takes no other"))
+    if parameters and not stream:
+        problems.append(Problem(field="--parameter", found="without --stream", allowed="with --stream"))
+    refuse(problems)
+    return parse_parameters(parameters)
 
 
 ACCOUNT_SECONDS, LOCAL_SECONDS = 180.0, 8.0

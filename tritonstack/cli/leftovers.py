@@ -10,7 +10,7 @@ from botocore.config import Config
 
 from tritonstack.aws.read_only import NotKnownError, ReadOnlyCalls
 from tritonstack.aws.session import ConfiguredSession, Session
-from tritonstack.cli.conventions import LOCAL, echo, environment_option, json_option, local_option, print_json
+from tritonstack.cli.conventions import LOCAL, ask, echo, environment_option, json_option, local_option, print_json
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.cli.session import calling_session, require_account, session_of
 from tritonstack.config import Environment, load_environment
@@ -213,7 +213,7 @@ def list_lines(deployed: Deployed) -> Iterable[str]:
 
 
 def _ask(deletion: Deletion, *, yes: bool) -> None:
-    """Ask for confirmation. Raises InputError without a terminal, and Abort after a no."""
+    """Ask for confirmation. Raises InputError without a terminal, and DeclinedError after a no."""
     if yes:
         return
     if not _at_a_terminal():
@@ -226,7 +226,7 @@ def _ask(deletion: Deletion, *, yes: bool) -> None:
         raise InputError([problem])
     names = ", ".join(each.stack.name for each in deletion.stacks)
     echo("An older checkout lacks what a newer one deployed: be sure that this one is the newest.", err=True)
-    click.confirm(f"Delete {names}?", abort=True, err=True)
+    ask(f"Delete {names}?")
 
 
 def _at_a_terminal() -> bool:

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from tritonstack import VERSION
 from tritonstack.aws.session import RENEW, credentials_ended
+from tritonstack.cli.conventions import DeclinedError
 from tritonstack.disk import FULL, NO_SPACE, disk_full, written_file
 from tritonstack.errors import TritonstackError, alike, visible
 from tritonstack.extensions import extensions, install_command, is_of_another, not_installed, registered
@@ -229,8 +230,8 @@ def groups() -> dict[str, LazyGroup]:
     cls=RootGroup,
     commands={name: where for section in COMMANDS.values() for name, where in section.items()},
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Each command describes itself: tritonstack COMMAND --help. Exit codes: 0 done; 1 the work failed, or a "
-    "check or a limit does not hold; 2 wrong input; 130 interrupted.",
+    epilog="Each command describes itself: tritonstack COMMAND --help. Exit codes: 0 done; 1 the work failed, a "
+    "check or a limit does not hold, or the answer to a question is no; 2 wrong input; 130 interrupted.",
 )
 @click.version_option(VERSION, prog_name="tritonstack")
 def root() -> None:
@@ -243,7 +244,7 @@ def root() -> None:
 
 
 def main() -> None:
-    """Entry point: exit code 2 for wrong input, 1 for failed work or a closed output pipe, 130 when interrupted."""
+    """Entry point: exit code 2 for wrong input, 1 for failed work, a no, a closed output pipe, 130 if interrupted."""
     try:
         code = _run()
         sys.stdout.flush()
@@ -257,9 +258,10 @@ def main() -> None:
 def _run() -> int:
     try:
         result = root.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("interrupted", err=True)
-        return 130
+    except click.exceptions.Abort as error:
+        is_no = isinstance(error, DeclinedError)
+        click.echo("nothing was done" if is_no else "interrupted", err=True)
+        return 1 if is_no else 130
     except click.ClickException as error:
         error.show()
         return 2

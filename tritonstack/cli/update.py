@@ -86,7 +86,8 @@ def command(
             announce=steps.note,
             show=_show_changes,
         )
-        step.end_with(f"{len(updated.files)} files changed")
+        count = len(updated.files)
+        step.end_with(f"{count} file{'s' if count != 1 else ''} changed")
     for line in (*_written(updated), *_next(updated, environment, endpoint, source)):
         echo(line)
     return 1 if updated.skipped else 0

@@ -20,12 +20,14 @@ from tritonstack.client.errors import (
     ModelNotReadyError,
     ReleaseLookupError,
     RequestRefusedError,
+    StreamBrokenError,
     UnknownModelError,
 )
 from tritonstack.client.manifest import TensorSpec, TensorTable
 from tritonstack.client.model_client import ModelClient, ModelResponse
 from tritonstack.client.postprocessing import Classes, Embedding, Label, Meaning, Text
 from tritonstack.client.releases import ModelRelease
+from tritonstack.client.streaming import StreamEvent
 
 __all__ = [
     "AmbiguousModelError",
@@ -45,6 +47,8 @@ __all__ = [
     "PayloadFormat",
     "ReleaseLookupError",
     "RequestRefusedError",
+    "StreamBrokenError",
+    "StreamEvent",
     "TensorSpec",
     "TensorTable",
     "Text",

@@ -89,6 +89,23 @@ def encode(
     return Body(content=content, content_type=f"{BINARY_PREFIX}{len(header)}")
 
 
+def json_values(inputs: Mapping[str, Array]) -> dict[str, Any]:
+    """Each input's elements in row-major order, as a flat list; of a single one the element itself.
+
+    Raises InputError: arrays that JSON cannot carry; every one of them.
+    """
+    values: dict[str, Any] = {}
+    problems = []
+    for name, array in _prepared(inputs).items():
+        if reason := _not_for_json(array):
+            problems.append(Problem(field=f"inputs.{name}", found=reason, allowed="what JSON can carry"))
+            continue
+        flat = [item.decode() for item in array.ravel()] if array.dtype == object else array.ravel().tolist()
+        values[name] = flat[0] if len(flat) == 1 else flat
+    refuse(problems)
+    return values
+
+
 _MALFORMED = (
     ValueError,
     KeyError,

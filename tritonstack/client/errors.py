@@ -58,6 +58,19 @@ class EndpointUnavailableError(InvokeError):
     """No response after every retry: no connection, a timeout, or HTTP 429, 500, 503, 530."""
 
 
+class StreamBrokenError(InvokeError):
+    """A stream ended with an error after its first event, so it was not retried.
+
+    Attributes:
+        code: ``ModelStreamError`` or ``InternalStreamFailure`` of SageMaker; empty where the connection was lost.
+    """
+
+    def __init__(self, message: str, *, code: str, place: str) -> None:
+        """Takes SageMaker's own code and message."""
+        self.code = code
+        super().__init__(f"{code}: {message}" if code else f"the connection was lost: {message}", place=place)
+
+
 class RequestRefusedError(InvokeError):
     """SageMaker refused the request itself (ValidationError, AccessDenied, …); a retry would not help."""
 

@@ -177,36 +177,69 @@ def call_endpoint(
         request["TargetModel"] = target.target_model
     if target.variant:
         request["TargetVariant"] = target.variant
-    started = clock.now()
-    failures: list[FailureKind] = []
+    attempts = Attempts(clock=clock, retry_seconds=retry_seconds, on_wait=on_wait)
     while True:
-        attempted = clock.now()
+        attempts.begin()
         try:
             response = runtime.invoke_endpoint(**request)
             return RawResponse(
                 content=response["Body"].read(),
                 content_type=response.get("ContentType", ""),
                 variant=response.get("InvokedProductionVariant", ""),
-                milliseconds=(clock.now() - attempted) * 1000,
-                attempts=len(failures) + 1,
+                milliseconds=attempts.milliseconds(),
+                attempts=attempts.number,
             )
         except (ClientError, BotoCoreError) as error:
-            failures.append(failure_kind(error))
-            passed = clock.now() - started
-            pause = pause_after(failures, passed=passed, seconds=retry_seconds, chance=clock.chance())
-            if pause is None:
-                raise final_error(error, kind=failures[-1], target=target, attempts=len(failures)) from error
-            log.info("%s: %s; trying again in %.2f s", target.endpoint_name, error, pause)
-            if on_wait is not None:
-                on_wait(Wait(attempt=len(failures), seconds=pause, kind=failures[-1], message=str(error)))
+            attempts.failed(error, kind=failure_kind(error), target=target)
+
+
+class Attempts:
+    """The attempts of one request, and the pauses between them."""
+
+    def __init__(self, *, clock: Clock, retry_seconds: float, on_wait: OnWait | None) -> None:
+        """The request begins now; ``retry_seconds`` and ``on_wait`` are those of ``ModelClient``."""
+        self._clock, self._retry_seconds, self._on_wait = clock, retry_seconds, on_wait
+        self._started = self._attempted = clock.now()
+        self._failures: list[FailureKind] = []
+
+    def begin(self) -> None:
+        """An attempt begins."""
+        self._attempted = self._clock.now()
+
+    def milliseconds(self) -> float:
+        """Since this attempt began."""
+        return (self._clock.now() - self._attempted) * 1000
+
+    @property
+    def number(self) -> int:
+        """Of this attempt, from 1."""
+        return len(self._failures) + 1
+
+    def failed(self, error: Exception, *, kind: FailureKind, target: InvokeTarget) -> None:
+        """Pause before the next attempt. Raises InvokeError: there is none."""
+        self._failures.append(kind)
+        failures, clock = self._failures, self._clock
+        passed = clock.now() - self._started
+        pause = pause_after(failures, passed=passed, seconds=self._retry_seconds, chance=clock.chance())
+        if pause is None:
+            raise final_error(error, kind=kind, target=target, attempts=len(failures)) from error
+        log.info("%s: %s; trying again in %.2f s", target.endpoint_name, error, pause)
+        if self._on_wait is not None:
+            self._on_wait(Wait(attempt=len(failures), seconds=pause, kind=kind, message=str(error)))
         clock.sleep(pause)
+
+
+def failure_message(error: Exception) -> str:
+    """AWS's message, else the error's own."""
+    response: Any = error.response if isinstance(error, ClientError) else {}
+    return response.get("Error", {}).get("Message") or str(error)
 
 
 def final_error(error: Exception, *, kind: FailureKind, target: InvokeTarget, attempts: int) -> InvokeError:
     """The InvokeError for botocore's last error."""
     place = f"{target} after {attempts} attempts" if attempts > 1 else str(target)
     response: Any = error.response if isinstance(error, ClientError) else {}
-    code, message = code_of(error), response.get("Error", {}).get("Message") or str(error)
+    code, message = code_of(error), failure_message(error)
     if code == "ModelError":
         return ModelFailedError(
             place=place,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,12 +17,13 @@ from tritonstack.aws.session import AccountSession, Session, invalid_settings
 from tritonstack.client.body import Array, Body, PayloadFormat, decode, encode
 from tritonstack.client.errors import InvokeTarget, RequestRefusedError
 from tritonstack.client.inputs import NO_MANIFEST, Image, Text, adapted_inputs, requested_outputs
-from tritonstack.client.invocation import RETRY_SECONDS, Clock, OnWait, RawResponse, call_endpoint
+from tritonstack.client.invocation import RETRY_SECONDS, Attempts, Clock, OnWait, RawResponse, call_endpoint
 from tritonstack.client.latency_metric import Called, LatencyMetric
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
 from tritonstack.client.postprocessing import Meaning, meanings
 from tritonstack.client.records import Record, arrays_from_records
 from tritonstack.client.releases import ModelReference, ModelRelease, ReleaseRecords
+from tritonstack.client.streaming import Parameter, StreamEvent, StreamingEndpoint, check_streams, generate_body
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.naming import endpoint_name
 
@@ -71,13 +72,17 @@ class ModelResponse:
 READ_TIMEOUT_SECONDS = 70
 """An invocation may take 60 s and AWS advises 10 s more, so that its own error arrives (SageMaker developer guide)."""
 
+STREAM_TIMEOUT_SECONDS = 490
+"""The same of a stream, which may take 8 minutes, and whose model may take them all for its first response."""
+
 
 class ModelClient:
     """Calls the models of one environment. Thread safe: share one among all threads.
 
-    A caller needs ``sagemaker:InvokeEndpoint`` and, to name models without their archives, ``ssm:GetParameter`` on the
-    endpoint's release records and outputs (``ssm:GetParametersByPath`` on the environment's to leave out the endpoint).
-    Tensor tables are read where the caller has ``s3:GetObject``. ``tritonstack docs clients`` has the policy.
+    A caller needs ``sagemaker:InvokeEndpoint`` (and ``…WithResponseStream`` to stream) and, to name models without
+    their archives, ``ssm:GetParameter`` on the endpoint's release records and outputs (``ssm:GetParametersByPath`` on
+    the environment's to leave out the endpoint). Tensor tables are read where the caller has ``s3:GetObject``.
+    ``tritonstack docs clients`` has the policy.
     """
 
     def __init__(
@@ -109,7 +114,7 @@ class ModelClient:
         """
         self.environment = environment
         self._session: Session = session or AccountSession(None)
-        self._clients: dict[str, Any] = {}
+        self._clients: dict[tuple[str, bool], Any] = {}
         self._lock = threading.Lock()
         self._max_connections = max_connections
         self._clock = clock or Clock()
@@ -153,7 +158,7 @@ class ModelClient:
         target, raw = self._call(name, body, self._on_wait, variant=variant)
         decoded = decode(raw.content, raw.content_type)
         total_milliseconds = (self._clock.now() - started) * 1000
-        self._count_latency(name, target, raw, total_milliseconds)
+        self._count_latency(name, target, raw.variant, total_milliseconds)
         return ModelResponse(
             outputs=decoded.outputs,
             model_name=decoded.model_name,
@@ -236,6 +241,49 @@ class ModelClient:
         refuse(table.problems(inputs, outputs))
         return self.invoke(name, inputs, outputs, payload_format=payload_format, variant=variant)
 
+    def stream(
+        self,
+        name: str,
+        inputs: Mapping[str, Array],
+        *,
+        parameters: Mapping[str, Parameter] | None = None,
+        variant: str | None = None,
+    ) -> Iterator[StreamEvent]:
+        """Call a model that streams; gives each of its responses as it comes.
+
+        The name and the inputs are checked at once; the request is sent when the first event is asked for, and is sent
+        again, as :meth:`invoke` does, until there is one. After it no more: an error then ends the stream. Closing the
+        iterator closes the connection.
+
+        Args:
+            name: as for :meth:`invoke`, of a single-model endpoint with ``container.inference_type: generate_stream``.
+            inputs: input name → array. Triton gets the elements in row-major order and makes the shape itself: fixed
+                dimensions first, the last free one takes the rest, other free ones are 1.
+            parameters: of the request, which the model reads as such (``max_tokens``).
+            variant: as for :meth:`invoke`.
+
+        Raises:
+            InputError: also for a model whose endpoint does not stream, and for half precision, which JSON has not.
+            ModelFailedError: before the first event as :meth:`invoke` has it; within the stream (status 200) an error
+                event of the model.
+            StreamBrokenError: the stream ended with an error after its first event.
+            As :meth:`invoke`.
+        """
+        body = generate_body(inputs, parameters or {})
+        reference = ModelReference.parse(name)
+        if reference.digest is not None:
+            allowed = "[endpoint/]model: an endpoint that streams serves its current archive alone"
+            raise InputError([Problem(field="model's name", found=name, allowed=allowed)])
+        target = self._target(reference, variant=variant, streamed=True)
+        attempts = partial(Attempts, clock=self._clock, retry_seconds=self._retry_seconds, on_wait=self._on_wait)
+        endpoint = StreamingEndpoint(self._client("sagemaker-runtime", streamed=True), target, attempts=attempts)
+        return self._events(name, endpoint, body)
+
+    def _events(self, name: str, endpoint: StreamingEndpoint, body: Body) -> Iterator[StreamEvent]:
+        started = self._clock.now()
+        yield from endpoint.events(body)
+        self._count_latency(name, endpoint.target, endpoint.variant, (self._clock.now() - started) * 1000)
+
     def with_meaning(self, answer: ModelResponse, table: TensorTable | None) -> ModelResponse:
         """The response with its meanings, where the model's recipe interprets an output. Raises WorkFailedError."""
         kind = None if table is None else table.answers.kind
@@ -255,7 +303,7 @@ class ModelClient:
         """
         started = self._clock.now()
         target, raw = self._call(name, body, on_wait)
-        self._count_latency(name, target, raw, (self._clock.now() - started) * 1000)
+        self._count_latency(name, target, raw.variant, (self._clock.now() - started) * 1000)
         return raw
 
     def publish_latencies(self) -> int:
@@ -275,10 +323,10 @@ class ModelClient:
             raise InputError([Problem(field="latency_metric", found="False", allowed=allowed)])
         return self._latencies.publish()
 
-    def _count_latency(self, name: str, target: InvokeTarget, raw: RawResponse, milliseconds: float) -> None:
+    def _count_latency(self, name: str, target: InvokeTarget, variant: str, milliseconds: float) -> None:
         if self._latencies is not None:
             model = ModelReference.parse(name).model
-            self._latencies.add(Called(target.endpoint_name, raw.variant, model), milliseconds)
+            self._latencies.add(Called(target.endpoint_name, variant, model), milliseconds)
 
     def manifest(self, name: str) -> Mapping[str, Any] | None:
         """The manifest of a model's archive, or None where this caller cannot read it.
@@ -293,7 +341,12 @@ class ModelClient:
 
     def target(self, name: str) -> InvokeTarget:
         """How InvokeEndpoint names a model. Raises what :meth:`invoke` raises for its name."""
-        return self._target(ModelReference.parse(name))
+        reference = ModelReference.parse(name)
+        return self._target(reference, streamed=reference.digest is None and self.streams(name))
+
+    def streams(self, name: str) -> bool:
+        """Whether a model's responses are streams (:meth:`stream`). Raises what :meth:`invoke` raises for its name."""
+        return self._records.streams(self._records.resolve(ModelReference.parse(name)).endpoint)
 
     def releases(self) -> tuple[ModelRelease, ...]:
         """Every current release of the environment. Raises ReleaseLookupError."""
@@ -332,10 +385,22 @@ class ModelClient:
         return other, call(other)
 
     def _target(
-        self, reference: ModelReference, *, variant: str | None = None, loaded_since: float = float("-inf")
+        self,
+        reference: ModelReference,
+        *,
+        variant: str | None = None,
+        loaded_since: float = float("-inf"),
+        streamed: bool = False,
     ) -> InvokeTarget:
-        """How InvokeEndpoint names a model. Multi-model endpoints alone serve an archive by its name."""
+        """How InvokeEndpoint names a model. Multi-model endpoints alone serve an archive by its name.
+
+        Raises InputError: also where a stream is wanted (``streamed``) of an endpoint that has none, or no stream of
+        one that has no other responses.
+        """
         release = self._records.resolve(reference, loaded_since=loaded_since)
+        if streamed or reference.digest is None:
+            streams = self._records.streams(release.endpoint, loaded_since=loaded_since)
+            check_streams(endpoint=release.endpoint, streams=streams, wanted=streamed)
         multi_model = reference.digest is not None or self._records.is_multi_model(
             release.endpoint, loaded_since=loaded_since
         )
@@ -346,23 +411,24 @@ class ModelClient:
             endpoint_name=name, target_model=str(release.archive) if multi_model else None, variant=variant
         )
 
-    def _client(self, service: str) -> Any:
+    def _client(self, service: str, *, streamed: bool = False) -> Any:
         """The one client of a service, made on first use: clients are thread safe, sessions are not."""
         with self._lock:
-            if service not in self._clients:
+            if (service, streamed) not in self._clients:
                 try:
-                    self._clients[service] = self._session.client(service, config=self._config(service))
+                    made = self._session.client(service, config=self._config(service, streamed=streamed))
                 except BotoCoreError as error:
                     raise invalid_settings(error) from error
-            return self._clients[service]
+                self._clients[service, streamed] = made
+            return self._clients[service, streamed]
 
-    def _config(self, service: str) -> Config:
+    def _config(self, service: str, *, streamed: bool) -> Config:
         if service != "sagemaker-runtime":
             return Config(retries={"total_max_attempts": 4, "mode": "standard"}, connect_timeout=5, read_timeout=20)
         return Config(
             retries={"total_max_attempts": 1, "mode": "standard"},  # ours are the only ones: they must not multiply
             connect_timeout=5,
-            read_timeout=READ_TIMEOUT_SECONDS,
+            read_timeout=STREAM_TIMEOUT_SECONDS if streamed else READ_TIMEOUT_SECONDS,
             max_pool_connections=self._max_connections,
             tcp_keepalive=True,
         )

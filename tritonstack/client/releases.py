@@ -127,6 +127,7 @@ class Serving:
     """How requests name an endpoint's models and variants, by its stack's outputs."""
 
     multi_model: bool  # whether they carry a TargetModel
+    streams: bool  # whether each response is a stream of events
     variants: Mapping[str, str]  # name in the settings → production variant; of an only one the production variant
 
 
@@ -268,6 +269,10 @@ class ReleaseRecords:
         """
         return self._serving.get(endpoint, lambda: self._read(endpoint), loaded_since=loaded_since).multi_model
 
+    def streams(self, endpoint: str, *, loaded_since: float = float("-inf")) -> bool:
+        """Whether an endpoint's responses are streams. Otherwise as :meth:`is_multi_model`."""
+        return self._serving.get(endpoint, lambda: self._read(endpoint), loaded_since=loaded_since).streams
+
     def variant(self, endpoint: str, name: str, *, loaded_since: float = float("-inf")) -> str:
         """The production variant that ``name`` means, which is its name in the settings or at SageMaker.
 
@@ -298,11 +303,12 @@ class ReleaseRecords:
         try:
             outputs = parse_json(value)
             contract, mode, only = outputs["contract"], outputs.get("mode"), str(outputs.get("variant", ""))
+            streams = outputs.get("streams") is True
             variants = {str(key): str(variant) for key, variant in (outputs.get("variants") or {only: only}).items()}
         except (ValueError, KeyError, TypeError, AttributeError):
-            contract, mode, variants = None, None, {}
+            contract, mode, streams, variants = None, None, False, {}
         if contract == CONTRACT and mode in ("multi-model", "single-model"):
-            return Serving(multi_model=mode == "multi-model", variants=variants)
+            return Serving(multi_model=mode == "multi-model", streams=streams, variants=variants)
         if isinstance(contract, int) and contract > CONTRACT:
             found = f"is of contract {contract}, and this version of tritonstack reads contract {CONTRACT}"
             raise ReleaseLookupError(f"{name} {found}\n  do: use the tritonstack that deployed the endpoint")

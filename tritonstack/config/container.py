@@ -31,6 +31,7 @@ MOST_BYTES = 2**53
 """What a number of JSON holds exactly; the instance's memory bounds all sizes long before (``_check_memory``)."""
 
 PingMode = Literal["live", "ready"]
+InferenceType = Literal["infer", "generate_stream"]
 Port = Annotated[int, Field(ge=1024, le=65535)]
 
 
@@ -103,12 +104,12 @@ class ContainerSettings(SettingsModel):
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
         description="Single-model endpoints: the folder in the archive that /invocations serves (the ensemble).",
     )
-    inference_type: Literal["infer"] | None = Field(
+    inference_type: InferenceType | None = Field(
         default=None,
-        description="Single-model endpoints from release 25.03: what /invocations does (Triton: infer). generate and "
-        "generate_stream are not offered: their requests are no inference requests, which verification, clients "
-        "and load tests send, and lint refuses the decoupled models that need them. Streamed answers are out of "
-        "scope.",
+        description="Single-model endpoints from release 25.03: what /invocations does (Triton: infer). "
+        "generate_stream takes a JSON object of values by tensor name and sends each response of the model as an "
+        "event, which decoupled models need (tritonstack docs streaming). Not with data_capture or load tests. The "
+        "third type, generate, is not offered: it is generate_stream for models of exactly one response.",
     )
     tensorflow_version: Literal[1, 2] | None = Field(
         default=None, description="TensorFlow's major version, for releases that still have that backend (to 25.02)."
@@ -139,6 +140,11 @@ class ContainerSettings(SettingsModel):
         """The flags that tritonserver gets besides those that serve gives it."""
         size = self.response_cache_bytes
         return (*(() if size is None else (f"{LOCAL_CACHE}={size}",)), *self.additional_args)
+
+    @property
+    def streams(self) -> bool:
+        """Whether each response is a stream of events."""
+        return self.inference_type == "generate_stream"
 
     @property
     def has_response_cache(self) -> bool:

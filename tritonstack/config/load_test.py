@@ -214,7 +214,7 @@ class LoadTestSettings(SettingsModel):
     def tested(self, endpoints: Sequence[EndpointSettings]) -> tuple[EndpointSettings, ...]:
         """The endpoints that may be tested."""
         if self.endpoints is None:
-            return tuple(each for each in endpoints if not each.variants)
+            return tuple(each for each in endpoints if not (each.variants or each.streams))
         return tuple(each for each in endpoints if each.name in self.endpoints)
 
 
@@ -238,6 +238,13 @@ def check_load_test(
             found=f"{each.name}, whose requests two variants share",
             allowed="endpoints with one variant: a test measures one model on one fleet",
             advice="Name the other endpoints, or give a variant's model an endpoint of its own while it is measured.",
+        )
+    for each in (each for each in tested if each.streams):
+        yield Problem(
+            location=("load_test", "endpoints"),
+            found=f"{each.name}, which streams",
+            allowed="endpoints that infer: Inference Recommender sends InvokeEndpoint, and measures whole responses",
+            advice="Measure it with `tritonstack capacity bench`, which shows the time to the first event.",
         )
     served = sorted({model for each in tested if each.multi_model for model in each.models})
     for index, name in enumerate(settings.bench.models or ()):

@@ -35,6 +35,7 @@ class ServingTarget:
     shm_bytes: int | None = None  # the shared memory that each Python instance starts with, bytes
     response_cache: bool | None = None  # whether the server has a response cache
     response_cache_bytes: int = 0  # what it takes of the instance's memory
+    streams: bool | None = None  # whether the endpoint's responses are streams of events
     default_model: str | None = None  # single-model mode: the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names
     # single-model mode: whether that variable names the archive's only ensemble where it is not set, as synthesis does
     # for an endpoint of the settings; a container by itself does not
@@ -42,18 +43,23 @@ class ServingTarget:
     # the size of the archive's content as built; without it the files that are there count
     unpacked_bytes: int | None = None
 
+    @property
+    def infers(self) -> bool:
+        """Whether requests are known to be inference requests, which have exactly one response."""
+        return self.multi_model is True or self.streams is False
+
     @classmethod
     def of_endpoint(cls, endpoint: EndpointSettings, environment: str, *, region: str | None = None) -> ServingTarget:
         """An endpoint of an environment's settings; ``region``: the environment's."""
         release = load_catalogue().release(endpoint.release)
         return cls(
-            name=f"endpoint {endpoint.name} of {environment}"
-            + (f" on {endpoint.instance_type}" if endpoint.instance_types else ""),
+            name=f"endpoint {endpoint.name} of {environment}",
             release=release,
             instance=load_catalogue().instance(endpoint.instance_type),
             region=region,
             own_image=endpoint.image is not None,
             multi_model=endpoint.multi_model,
+            streams=endpoint.container.streams,
             backends=release.backends | set(endpoint.additional_backends) if release else None,
             shm_bytes=endpoint.container.shm_default_bytes,
             response_cache=endpoint.container.has_response_cache,

@@ -14,7 +14,7 @@ import math
 import time
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -58,6 +58,16 @@ class HttpResponse:
     def of_json(cls, value: Any, *, status: int = 200) -> HttpResponse:
         """A response with a JSON body."""
         return cls(status, {b"content-type": b"application/json"}, json.dumps(value).encode())
+
+
+@dataclass(slots=True, eq=False)
+class StreamedResponse(HttpResponse):
+    """An HTTP response whose body is sent as it comes, chunked. An error in ``parts`` ends the connection.
+
+    ``parts`` are read to their end also where the client is gone.
+    """
+
+    parts: AsyncIterator[bytes]
 
 
 @dataclass(eq=False)
@@ -112,10 +122,12 @@ _RUN = str(uuid.uuid4())[:23]  # what the ids of all requests of this process be
 
 
 def render(answer: HttpResponse, *, request_id: str, keep_alive: bool, id_header: bytes) -> tuple[bytes, bytes]:
-    """Head and body of a response, as sent."""
+    """Head and body of a response, as sent; of a streamed one without its parts."""
     lines = [_STATUS_LINES.get(answer.status) or f"HTTP/1.1 {answer.status} Unknown\r\n".encode()]
     lines += [b"%b: %b\r\n" % pair for pair in answer.headers.items()]
-    lines.append(b"content-length: %d\r\n%b: %b\r\n" % (len(answer.body), id_header, request_id.encode()))
+    streamed = isinstance(answer, StreamedResponse)
+    lines.append(b"transfer-encoding: chunked\r\n" if streamed else b"content-length: %d\r\n" % len(answer.body))
+    lines.append(b"%b: %b\r\n" % (id_header, request_id.encode()))
     lines.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
     return b"".join(lines), answer.body
 
@@ -152,6 +164,7 @@ class ServerConnection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[None] | None = None
         self._writable = True
+        self._drained: asyncio.Future[None] | None = None  # a streamed response waits for its client to read
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
@@ -171,6 +184,8 @@ class ServerConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """See asyncio.Protocol."""
         self._writable = True
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
         self._next()
 
     def data_received(self, data: bytes) -> None:
@@ -331,9 +346,42 @@ class ServerConnection(asyncio.Protocol):
         """Respond to the current request."""
         if self._current is None:
             return
-        (request_id, keep_alive), self._current = self._current, None
+        request_id, keep_alive = self._current
         answer = outcome if isinstance(outcome, HttpResponse) else self._server.failed(outcome, request_id=request_id)
+        if isinstance(answer, StreamedResponse):
+            streaming = self._stream(answer, request_id=request_id, keep_alive=keep_alive)
+            self._task = asyncio.get_running_loop().create_task(streaming)
+            return
         self._write(answer, request_id=request_id, keep_alive=keep_alive)
+        self._responded()
+
+    async def _stream(self, answer: StreamedResponse, *, request_id: str, keep_alive: bool) -> None:
+        """Send a response part by part, no faster than its client reads."""
+        id_header, whole = self._server.id_header, True
+        self._send(b"".join(render(answer, request_id=request_id, keep_alive=keep_alive, id_header=id_header)))
+        try:
+            async for part in answer.parts:
+                if part:
+                    self._send(b"%x\r\n%b\r\n" % (len(part), part))
+                if not self._writable and not self._sender.gone:
+                    self._drained = asyncio.get_running_loop().create_future()
+                    await self._drained
+        except Exception as error:  # noqa: BLE001  (the status is sent: only the connection's end can show a failure)
+            self._server.failed(error, request_id=request_id)
+            whole = False
+        if whole:
+            self._send(b"0\r\n\r\n")
+        if not (whole and keep_alive):
+            self._transport.close()
+        self._responded()
+
+    def _send(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _responded(self) -> None:
+        """The current request has its response: the next one begins."""
+        self._current = None
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._next)
         elif self._ended is not None:

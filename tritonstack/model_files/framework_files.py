@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import io
 import re
-import struct
 from pathlib import Path
 from typing import Any
 
 from tritonstack.model_files.framework_model import Framework, FrameworkModel
 from tritonstack.model_files.outline import OutlineError, json_outline
 from tritonstack.model_files.pickle_outline import PickleError, read_pickle
-from tritonstack.model_files.pickled_models import pickled_model, torch_model
+from tritonstack.model_files.pickled_models import pickled_model, skops_model, torch_model
 from tritonstack.model_files.protobuf_fields import ProtobufError, message_fields
+from tritonstack.model_files.skops_outline import skops_outline
 from tritonstack.model_files.tensorflow_files import graph_ends, signatures
 from tritonstack.untrusted.foreign_text import parse_json
 from tritonstack.untrusted.zip_reading import DAMAGED_ZIP, open_zip, read_member
@@ -26,6 +26,8 @@ from tritonstack.untrusted.zip_reading import DAMAGED_ZIP, open_zip, read_member
 _HEAD = 4096
 _JSON_BYTES = 8 << 20
 _SAFETENSORS_HEADER = 16 << 20
+_SKOPS_BYTES = 64 << 20
+"""Of the tree of a model's objects: each node of a forest is an array beside it."""
 _HDF5_BYTES = 4 << 20
 """Of an HDF5 file's beginning, where its root group has the attributes of a Keras model."""
 
@@ -90,12 +92,8 @@ def _zip(path: Path, head: bytes) -> FrameworkModel | None:  # noqa: PLR0911  (o
                 return FrameworkModel(format="keras", path=path, version=version)
             if "archive_format" in parts or "serialized_exported_program.json" in names:
                 return FrameworkModel(format="exported-program", path=path)
-            if (
-                "schema.json" in names
-                and path.suffix != ".npz"
-                and b"__loader__" in read_member(archive, "schema.json", most=_JSON_BYTES)
-            ):
-                return FrameworkModel(format="skops", path=path)
+            if "schema.json" in names:
+                return _skops(path, read_member(archive, "schema.json", most=_SKOPS_BYTES))
             if "MAR-INF/MANIFEST.json" in names:
                 models = tuple(name for name in names if name.endswith((".pt", ".onnx", ".pth")))
                 return FrameworkModel(format="torchserve", path=path, files=models)
@@ -110,26 +108,40 @@ def _zip(path: Path, head: bytes) -> FrameworkModel | None:  # noqa: PLR0911  (o
         return None
 
 
+def _skops(path: Path, schema: bytes) -> FrameworkModel | None:
+    if b"__loader__" not in schema:
+        return None
+    try:
+        return skops_model(path, skops_outline(parse_json(schema)))
+    except ValueError:  # of another version, or larger than is read: skops itself loads it
+        return FrameworkModel(format="skops", path=path)
+
+
 def _safetensors(path: Path, head: bytes) -> FrameworkModel | None:
-    """A length of eight bytes, then JSON with each tensor's type, shape and place."""
     if head[8:9] != b"{" or len(head) < 9:
         return None
-    (length,) = struct.unpack("<Q", head[:8])
-    if not 2 <= length <= _SAFETENSORS_HEADER:
-        return None
-    with path.open("rb") as stream:
-        stream.seek(8)
-        text = stream.read(length)
-    try:
-        header = parse_json(text)
-        shapes = {name: tuple(each["shape"]) for name, each in header.items() if name != "__metadata__"}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    shapes = _safetensors_shapes(path)
+    if shapes is None:
         return None
     for name in (_PEFT, "config.json"):
         if (path.parent / name).is_file() and (folder := _folder(path.parent)) is not None:
             return folder
     first = next(((name, shape) for name, shape in shapes.items() if len(shape) > 1), None)
     return FrameworkModel(format="safetensors", path=path, first_weight=first)
+
+
+def _safetensors_shapes(path: Path) -> dict[str, tuple[int, ...]] | None:
+    """Tensor → shape, of a length of eight bytes and JSON behind it; None for what is no such file."""
+    with path.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if not 2 <= length <= _SAFETENSORS_HEADER:
+            return None
+        text = stream.read(length)
+    try:
+        header = parse_json(text)
+        return {name: tuple(each["shape"]) for name, each in header.items() if name != "__metadata__"}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def _json(path: Path, head: bytes) -> FrameworkModel | None:
@@ -202,8 +214,7 @@ def _folder(path: Path) -> FrameworkModel | None:  # noqa: PLR0911  (one for eac
     if (path / "Manifest.json").is_file() and (path / "Data").is_dir():
         return FrameworkModel(format="coreml", path=path, made_by="Core ML")
     if (path / _PEFT).is_file() and any(path.glob("adapter_model.*")):
-        task = str(read_folder_json(path / _PEFT).get("task_type") or "")
-        return FrameworkModel(format="peft", path=path, made_by="adapter weights (LoRA)", task=task)
+        return _adapter(path)
     if not any(each for pattern in _WEIGHTS for each in path.glob(pattern)):
         return None
     config = read_folder_json(path / "config.json")
@@ -216,6 +227,22 @@ def _folder(path: Path) -> FrameworkModel | None:  # noqa: PLR0911  (one for eac
     task = next((task for end, task in _TASKS if architecture.endswith(end)), "feature-extraction")
     name = architecture or str(config["model_type"])
     return FrameworkModel(format="transformers", path=path, architecture=name, task=task)
+
+
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
+_CLASSIFIERS = (".classifier.weight", ".classifier.out_proj.weight", ".score.weight")
+"""Ends of the names of a classifier's weights beside an adapter: a row for each class."""
+
+
+def _adapter(path: Path) -> FrameworkModel:
+    """Adapter weights of peft, and how many classes the classifier beside them has."""
+    task = str(read_folder_json(path / _PEFT).get("task_type") or "")
+    file = path / _ADAPTER_WEIGHTS
+    shapes = (_safetensors_shapes(file) if file.is_file() else None) or {}
+    rows = (shape[0] for name, shape in shapes.items() if name.endswith(_CLASSIFIERS) and len(shape) == 2)
+    return FrameworkModel(
+        format="peft", path=path, made_by="adapter weights (LoRA)", task=task, classes=next(rows, None)
+    )
 
 
 def read_folder_json(file: Path) -> dict[str, Any]:

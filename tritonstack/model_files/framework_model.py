@@ -45,4 +45,5 @@ class FrameworkModel:
     first_weight: tuple[str, tuple[int, ...]] | None = None  # of weights: name and shape of the first one
     architecture: str = ""  # of transformers: BertForSequenceClassification
     task: str = ""  # as optimum calls it; of adapter weights as peft does
+    classes: int | None = None  # of adapter weights: those of the classifier beside them; None where there is none
     files: tuple[str, ...] = ()  # of an MLflow folder: the model files in it

@@ -174,17 +174,31 @@ def _of_pickle(path: Path, stream: BinaryIO, _head: bytes) -> FrameworkModel:
         own_modules=_own_modules(outline),
     )
     if library == "sklearn" and isinstance(root, PickledObject):
-        names = [str(each) for each in outline.globals]
-        return replace(
-            common,
-            version=_sklearn_version(root),
-            columns=_columns(root),
-            vectorizers=tuple(name for name in names if name.endswith(("TfidfVectorizer", "CountVectorizer"))),
-            boosted=tuple(name for name in names if name.endswith(_BOOSTED)),
-        )
+        return _of_sklearn(common, root, outline)
     if library == "torch-module":
         return replace(common, first_weight=_first_weight(root))
     return common
+
+
+def _of_sklearn(model: FrameworkModel, root: PickledObject, outline: PickleOutline) -> FrameworkModel:
+    """A model of scikit-learn with what its objects state: version, inputs, and what a converter has to know of."""
+    names = [str(each) for each in outline.globals]
+    return replace(
+        model,
+        version=_sklearn_version(root),
+        columns=_columns(root),
+        vectorizers=tuple(name for name in names if name.endswith(("TfidfVectorizer", "CountVectorizer"))),
+        boosted=tuple(name for name in names if name.endswith(_BOOSTED)),
+    )
+
+
+def skops_model(path: Path, outline: PickleOutline) -> FrameworkModel:
+    """What skops.io.dump wrote: mostly a model of scikit-learn."""
+    root = outline.root
+    made_by = root.name if isinstance(root, PickledObject) else ""
+    model = FrameworkModel(format="skops", path=path, made_by=made_by, own_modules=_own_modules(outline))
+    is_sklearn = isinstance(root, PickledObject) and _library(root) == "sklearn"
+    return _of_sklearn(model, root, outline) if is_sklearn else model
 
 
 _BOOSTED = ("XGBClassifier", "XGBRegressor", "XGBRFClassifier", "XGBRFRegressor", "LGBMClassifier", "LGBMRegressor")

@@ -37,8 +37,11 @@ class ArchiveContents:
     # those that no ensemble uses and that a Python model of the archive may send requests to (BLS), sorted: Triton
     # loads an ensemble's steps with it, and these only on request
     called: tuple[str, ...] = ()
+    decoupled: bool = False  # whether the addressed model sends any number of responses to a request
     # of the addressed model: ``pixels FP32 [-1, 64]``, sorted; none where Triton completes the configuration
     inputs: tuple[str, ...] = ()
+    # its tensors that JSON cannot carry, which requests and events of a stream are: ``x FP16``
+    unstreamable: tuple[str, ...] = ()
     # arguments of the server that the recipe's options need
     server_arguments: tuple[str, ...] = ()
 
@@ -64,7 +67,9 @@ def contents_of(source: ArchiveSource) -> ArchiveContents:
         backends=frozenset(config.backend for config in configs.values()) - {""},
         addressed=source.model,
         called=called_models(configs, directories, addressed=source.model),
+        decoupled=is_decoupled(configs, addressed=source.model),
         inputs=_inputs_of(configs.get(source.model)),
+        unstreamable=_unstreamable(configs.get(source.model)),
         server_arguments=source.recipe.onnxruntime.server_arguments if source.recipe.onnxruntime else (),
     )
 
@@ -74,6 +79,26 @@ def _inputs_of(config: ModelConfig | None) -> tuple[str, ...]:
         return ()
     most = config.max_batch_size
     return tuple(sorted(f"{each.name} {each.data_type} {list(each.shape(most))}" for each in config.inputs))
+
+
+def _unstreamable(config: ModelConfig | None) -> tuple[str, ...]:
+    """Tensors that a generate request cannot have: half precision, which Triton refuses in JSON; an input ``id``."""
+    if config is None:
+        return ()
+    halves = [f"{each.name} {each.data_type}" for each in (*config.inputs, *config.outputs) if each.data_type in HALVES]
+    return (*halves, *("id, a key of the request's own" for each in config.inputs if each.name == "id"))
+
+
+HALVES = ("FP16", "BF16")
+
+
+def is_decoupled(configs: Mapping[str, ModelConfig], *, addressed: str | None) -> bool:
+    """Whether a model sends any number of responses to a request: itself, or as an ensemble one of its steps."""
+    config = configs.get(addressed or "")
+    if config is None:
+        return False
+    steps = (configs.get(step.text("model_name")) for step in config.steps)
+    return config.decoupled or any(step is not None and step.decoupled for step in steps)
 
 
 def called_models(

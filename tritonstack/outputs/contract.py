@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 CONTRACT = 1
 """It rises when a field is removed, renamed or gets another type or meaning: readers of the older one would break."""
-MINOR = 1
+MINOR = 0
 """It rises when fields are added, which readers of the same contract pass over; with a new contract it is 0 again."""
 PARAMETER_BYTES = 4096
 """The longest value of a standard SSM parameter (Systems Manager user guide, "Managing parameter tiers")."""
@@ -60,17 +60,15 @@ class BuildsFields(TypedDict):
     log_group: Annotated[str, Field(description="Log group of the builds.")]
 
 
-InstanceTypes = Annotated[
-    list[str],
-    Field(description="Every type that it may run on, the preferred first; several with instance pools."),
-]
-Platforms = Annotated[
-    list[str],
-    Field(description="What its archives are for, one for each GPU of instance_types; platform is the first."),
-]
 Variants = Annotated[
     dict[str, str],
     Field(description="Name in the settings → production variant (TargetVariant), of an endpoint with several."),
+]
+
+
+Streams = Annotated[
+    bool,
+    Field(description="Whether its responses are streams: InvokeEndpointWithResponseStream, with generate's requests."),
 ]
 
 
@@ -102,10 +100,9 @@ class ServingFields(EndpointFields):
     endpoint: Annotated[str, Field(description="The endpoint's name in the environment.")]
     endpoint_name: Annotated[str, Field(description="Its name at SageMaker: EndpointName of InvokeEndpoint.")]
     endpoint_arn: Annotated[str, Field(description="Its ARN.")]
+    streams: NotRequired[Streams]
     builds_on_deploy: Annotated[bool, Field(description="Whether a deployment waits for builds of the builds stack.")]
     variants: NotRequired[Variants]
-    instance_types: NotRequired[InstanceTypes]
-    platforms: NotRequired[Platforms]
 
 
 class WatchFields(TypedDict):
@@ -228,8 +225,7 @@ class EndpointEntry(_Named, EndpointFields):
     """One endpoint."""
 
     variants: Variants
-    instance_types: InstanceTypes
-    platforms: Platforms
+    streams: Streams
     releases: Annotated[dict[str, ReleaseRecord], Field(description="Model → its current release.")]
     alarms: Annotated[list[str] | None, Field(description="Its CloudWatch alarms.")]
 

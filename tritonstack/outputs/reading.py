@@ -166,8 +166,7 @@ def _endpoint(outputs: Mapping[str, Any], releases: Mapping[str, str], *, alarms
     records = outputs["release_records"]
     values = {
         "variants": {},
-        "instance_types": [outputs["instance_type"]],  # of an endpoint without instance pools
-        "platforms": [outputs["platform"]],
+        "streams": False,
         **outputs,
         "name": outputs["endpoint_name"],
         "arn": outputs["endpoint_arn"],

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tritonstack.adding.additions import (
-    SUPPORTED,
-    TENSOR_FORM,
-    Addition,
-    AddOptions,
-)
+from tritonstack.adding.additions import SUPPORTED, TENSOR_FORM, Addition, AddOptions
+from tritonstack.adding.exported_folder import graph_files
 from tritonstack.adding.python_packages import REQUIREMENTS, STATED
 from tritonstack.adding.sources import read_source
 from tritonstack.adding.torchscript_model import ENVIRONMENT
@@ -35,8 +31,9 @@ from tritonstack.untrusted.folder_files import text_inside
 from tritonstack.updating.model_copy import ModelCopy, newest_version
 
 Kind = Literal["file", "program", "folder"]
-"""What a next version is given as: a graph or forest, which states no configuration; a Python program, or a model
-folder without a configuration; model folders with theirs, or an archive of such."""
+"""What a next version is given as: a graph, by itself or as optimum exports it, or a forest, which state no
+configuration; a Python program, or a model folder without a configuration; model folders with theirs, or an archive of
+such."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,45 +51,62 @@ def read_given(
     """The new files, or the folder's own, as ``add`` reads them; None where those need no look."""
     view = work.view
     path = source or work.directory / newest_version(view) / (view.model_file or CONFIG)
-    looked_at = {"onnxruntime", *(["pytorch"] if has_environment(ENVIRONMENT) else [])}
-    looked_at |= {"python"} if work.options.packages else set()
-    if source is None and (view.backend not in looked_at or not path.is_file()):
+    if source is None and not (view.backend in _looked_at(work) and path.is_file()):
         yield None
         return
-    kind: Kind = "file" if path.is_file() and not path.name.endswith((".gz", ".tgz")) else "folder"
-    names: dict[str, str] = {}
-    inputs = work.options.inputs
-    if kind == "file" and view.backend == "pytorch" and path.suffix.lower() in (".pt", ".pth") and not inputs:
-        inputs, names = _stated_inputs(view.config, path)
-    with partial_folder(places.archives, name=".update") as folder:
+    is_file = bool(graph_files(path)) if path.is_dir() else not path.name.endswith((".gz", ".tgz"))
+    with partial_folder(places.archives, name=".update") as folder, ExitStack() as held:
         completed = _completed_source(path, work, folder)
-        kind = kind if completed == path else "program"
-        add = AddOptions(
-            name=work.folder.name if kind == "file" else None,
-            inputs=inputs,
-            outputs=work.options.outputs,
-            packages=work.options.packages,
-        )
-        with ExitStack() as held:
-            try:
-                opened = read_source(completed, add, places=places, report=report, announce=announce)
-                found = held.enter_context(opened)
-            except WorkFailedError as error:
-                if not inputs or inputs is work.options.inputs:
-                    raise
-                try:  # it does not take today's inputs: those of its trace, if it has one
-                    alone = replace(add, inputs=())
-                    opened = read_source(completed, alone, places=places, report=report, announce=announce)
-                    found = held.enter_context(opened)
-                except InputError:
-                    raise WorkFailedError(f"{error}\nState the inputs of the new version: {_INPUT}") from error
-            if len(found) > 1:
-                several = listing(each.model for each in found)
-                problem = Problem(file=str(source), found=f"several models: {several}", allowed="one, or one ensemble")
-                raise InputError([problem])
-            addition = _renamed(found[0], names)
-            _refuse_other_kind(work, addition, path)
-            yield GivenFiles(addition=addition, kind=kind)
+        kind: Kind = "program" if completed != path else "file" if is_file else "folder"
+
+        def read(inputs: tuple[GraphTensor, ...]) -> tuple[Addition, ...]:
+            options = AddOptions(
+                name=work.folder.name if kind == "file" else None,
+                inputs=inputs,
+                outputs=work.options.outputs,
+                packages=work.options.packages,
+            )
+            opened = read_source(completed, options, places=places, report=report, announce=announce)
+            return held.enter_context(opened)
+
+        names: dict[str, str] = {}
+        is_torchscript = kind == "file" and view.backend == "pytorch" and path.suffix.lower() in (".pt", ".pth")
+        if is_torchscript and not work.options.inputs:
+            today, names = _stated_inputs(view.config, path)
+            found = _read_torchscript(read, today)
+        else:
+            found = read(work.options.inputs)
+        if len(found) > 1:
+            several = listing(each.model for each in found)
+            problem = Problem(file=str(source), found=f"several models: {several}", allowed="one, or one ensemble")
+            raise InputError([problem])
+        addition = _renamed(found[0], names)
+        _refuse_other_kind(work, addition, path)
+        yield GivenFiles(addition=addition, kind=kind)
+
+
+def _looked_at(work: ModelCopy) -> set[str]:
+    """Backends whose models are read again where the folder's own files are the new ones."""
+    backends = {"onnxruntime"}
+    if has_environment(ENVIRONMENT):
+        backends.add("pytorch")
+    if work.options.packages:
+        backends.add("python")
+    return backends
+
+
+def _read_torchscript(
+    read: Callable[[tuple[GraphTensor, ...]], tuple[Addition, ...]], today: tuple[GraphTensor, ...]
+) -> tuple[Addition, ...]:
+    """A TorchScript file with the inputs of today; where it does not take them, with those of its trace."""
+    try:
+        return read(today)
+    except WorkFailedError as error:
+        failure = error
+    try:
+        return read(())
+    except InputError:  # a script has no trace
+        raise WorkFailedError(f"{failure}\nState the inputs of the new version: {_INPUT}") from failure
 
 
 _INPUT = f"--input {TENSOR_FORM}"

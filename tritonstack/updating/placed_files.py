@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
-from tritonstack.adding.additions import (
-    LOCK,
-    PACKED,
-    Addition,
-    TritonModel,
-)
+from tritonstack.adapters import Adapters, Answers
+from tritonstack.adding.additions import LOCK, PACKED, Addition, TritonModel
 from tritonstack.adding.new_folder import release_python
 from tritonstack.adding.python_packages import lock_packages
 from tritonstack.adding.repository import ENVIRONMENT_PARAMETER
@@ -76,6 +72,9 @@ def place_files(
             _rewrite(directory / CONFIG, following.text)
         if name == work.addressed and following.new_inputs:
             notes += _new_request(work, addition, read_config(following.text), following.new_inputs)
+    if work.addressed in dict(pairs):
+        notes += _client_files(work, addition)
+        notes += _kept_for_clients(work, addition)
     for name, needed in addition.packages.items():
         of_model = name if name in dict(pairs) else work.member
         notes += _locked_packages(work, of_model)
@@ -177,6 +176,39 @@ def _rewrite(path: Path, text: str) -> None:
     """Write a file of the copy, never into the old folder's file that it is a hard link to."""
     path.unlink()
     write_body(path, text)
+
+
+_GENERIC_CLASSES = re.compile(r"LABEL_[0-9]+(\nLABEL_[0-9]+)*\n?")
+"""The names that transformers gives to classes without one."""
+
+
+def _client_files(work: ModelCopy, addition: Addition) -> Iterator[str]:
+    """Put what clients need of the new version, its tokenizer and its classes' names, in the place of the old files."""
+    for name, source in addition.client_files.items():
+        path = work.folder / name
+        if name not in work.recipe.client_files or not path.is_file():
+            yield f"{RECIPE} has no client file {name}, which the new version has"
+            continue
+        content = source.read_bytes()
+        if content == path.read_bytes() or _GENERIC_CLASSES.fullmatch(content.decode(errors="replace")):
+            continue  # names that somebody gave to the classes stay
+        path.unlink()
+        path.write_bytes(content)
+        yield f"{name} is the new version's"
+
+
+def _kept_for_clients(work: ModelCopy, addition: Addition) -> Iterator[str]:
+    """Fields of the recipe's adapters and answers that the new version's files state otherwise."""
+    recipe = work.recipe
+    pairs = [
+        ("adapters", recipe.adapters.model_dump(), Adapters.model_validate(addition.adapters)),
+        ("answers", recipe.answers.model_dump(), Answers.model_validate(addition.answers)),
+    ]
+    for of, kept, new in pairs:
+        for kind, fields in new.model_dump(exclude_unset=True).items():
+            for name, value in fields.items() if kept[kind] is not None else ():
+                if value != kept[kind][name]:
+                    yield f"{RECIPE} keeps {of}.{kind}.{name} {kept[kind][name]}; the new version's files say {value}"
 
 
 def _new_request(work: ModelCopy, addition: Addition, config: ModelConfig, new: frozenset[str]) -> list[str]:

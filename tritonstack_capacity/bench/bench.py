@@ -167,9 +167,12 @@ class Bench:
             found = f"{settings.cold_starts}, and {target.call.endpoint_name} is in single-model mode"
             advice = "there a cold start is a deployment: tritonstack releases shows how long its load took"
             raise InputError([Problem(field="--cold-starts", found=found, allowed="0", advice=advice)])
+        streams = target.call.target_model is None and self._client.streams(name)
+        if streams:
+            refuse(_not_of_streams(settings))
         payload = payload_of(self._client, name, files=settings.files, outputs=settings.outputs)
         manifest = self._client.manifest(name)
-        for payload_format in settings.formats:
+        for payload_format in ("json",) if streams else settings.formats:
             payload.body(payload_format)  # JSON cannot carry every datatype
             if settings.generator == "perf-analyzer":
                 kserve_data(payload, manifest)  # nor can perf_analyzer
@@ -179,6 +182,7 @@ class Bench:
                 payload=payload,
                 payload_format=payload_format,
                 manifest=manifest,
+                streams=streams,
             )
 
     def _new_document(self, command: Sequence[str]) -> BenchDocument:
@@ -210,6 +214,18 @@ class Bench:
             poll = LOCAL_POLL_SECONDS if self._local else POLL_SECONDS
             await asyncio.sleep(min(poll, max(0.0, deadline - time.monotonic())))
         return found
+
+
+def _not_of_streams(settings: BenchSettings) -> list[Problem]:
+    """Options that a bench of streams does not have."""
+    problems = []
+    if settings.container:
+        allowed = "without it: the local container streams by another port than SageMaker's"
+        problems.append(Problem(field="--container", found="with an endpoint that streams", allowed=allowed))
+    if settings.generator == "perf-analyzer":
+        allowed = "client: the proxy that perf_analyzer calls passes no streams"
+        problems.append(Problem(field="--generator", found="perf-analyzer with streams", allowed=allowed))
+    return problems
 
 
 def _keep(folder: Path, document: BenchDocument, result: ResultPart) -> BenchDocument:

@@ -15,7 +15,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.client.body import Body
 from tritonstack.lint.instances import UNLIKE
 from tritonstack.models.model_config import read_config
-from tritonstack_capacity.bench.measuring import DocumentPart, PointPart, UtilizationPart
+from tritonstack_capacity.bench.measuring import DocumentPart, PointPart, StreamPart, UtilizationPart
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.bench.subject import Subject
 from tritonstack_capacity.csv_file import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE, THIS_MACHINE
@@ -294,6 +294,18 @@ def _utilization_line(part: UtilizationPart) -> str:
     return f"highest utilization: {values} (100 % is one vCPU or GPU; {part.source})"
 
 
+def _stream_line(part: StreamPart) -> str:
+    first, gap = (
+        ", ".join(f"{share} {each[share[1:]]:.4g}" for share in ("p50", "p95") if share[1:] in each)
+        for each in (part.first_ms, part.gap_ms)
+    )
+    rest = f", then one every {gap} ms" if gap else ""
+    return (
+        f"first event after {first} ms{rest}; {part.events:.4g} events a response, "
+        f"{part.events_per_second:.4g} a second in all"
+    )
+
+
 def _notes(result: ResultPart) -> Iterator[str]:
     """Why it ended, its cold starts, what SageMaker measured, and the failure of each load that was most frequent."""
     name = f"{result.configuration} ({result.payload_format})"
@@ -312,6 +324,8 @@ def _notes(result: ResultPart) -> Iterator[str]:
     if result.utilization is not None:
         yield f"{name}: {_utilization_line(result.utilization)}"
     for point in result.points:
+        if point.stream is not None:
+            yield f"{name}: {point.load}: {_stream_line(point.stream)}"
         worst = max(point.failures.items(), key=lambda item: item[1], default=None)
         if worst is not None:
             yield f"{name}: {point.load}: {worst[1]} times {worst[0]}"

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
@@ -42,7 +42,7 @@ Prepare = Callable[[], ReadyRequest]
 #
 # Why not an asynchronous boto3: aiobotocore pins the one botocore that it patches (3.10.0 wants 1.43.117), and this
 # project's is newer.
-EVENT = "before-send.sagemaker-runtime.InvokeEndpoint"
+EVENT = "before-send.sagemaker-runtime"
 FRESH_SECONDS = 60.0
 """How long one signature is used."""
 
@@ -56,12 +56,15 @@ class SignedRequests:
         self._taken: list[AWSPreparedRequest] = []
         runtime.meta.events.register_first(EVENT, self._take)
 
-    def make(self, target: InvokeTarget, body: Body) -> ReadyRequest:
-        """A request signed now. Raises botocore's errors where credentials or the region are missing."""
+    def make(self, target: InvokeTarget, body: Body, *, streamed: bool = False) -> ReadyRequest:
+        """A request signed now, for a ``streamed`` response or a whole one.
+
+        Raises botocore's errors where credentials or the region are missing.
+        """
         named = {"TargetModel": target.target_model} if target.target_model else {}
-        self._runtime.invoke_endpoint(
-            EndpointName=target.endpoint_name, Body=body.content, ContentType=body.content_type, **named
-        )
+        runtime = self._runtime
+        send = runtime.invoke_endpoint_with_response_stream if streamed else runtime.invoke_endpoint
+        send(EndpointName=target.endpoint_name, Body=body.content, ContentType=body.content_type, **named)
         prepared = self._taken.pop()
         headers = {
             name: value.decode("latin-1") if isinstance(value, bytes) else str(value)
@@ -110,11 +113,14 @@ class HttpCaller:
                 if answer.status == 200:
                     self.last = content, answer.headers.get("Content-Type", "")
                     return None
-                return f"{answer.status}: {_words(content)}"
+                return f"{answer.status}: {words_of(content)}"
         except TimeoutError:
             return "no response in time"
         except aiohttp.ClientError as error:
             return f"{type(error).__name__}: {error}"[:SHOWN]
+
+
+Caller = TypeVar("Caller", bound=HttpCaller)
 
 
 @asynccontextmanager
@@ -125,7 +131,8 @@ async def http_caller(
     timeout_seconds: float,
     open_socket: OpenSocket | None = None,
     proxies: bool = False,
-) -> AsyncIterator[HttpCaller]:
+    kind: Callable[[aiohttp.ClientSession, ReadyRequest], Caller] = HttpCaller,
+) -> AsyncIterator[Caller]:
     """Sends what ``prepare`` makes, which is made anew in a thread each minute.
 
     Args:
@@ -133,6 +140,7 @@ async def http_caller(
         connections: the most that are open at once.
         timeout_seconds: after which a request is given up.
         open_socket: where the address is reached by sockets of its own.
+        kind: makes the caller: another class where responses are streams.
         proxies: go through the proxy that the shell names; never for what is on this machine.
     """
     connector = aiohttp.TCPConnector(
@@ -149,7 +157,7 @@ async def http_caller(
         "cookie_jar": aiohttp.DummyCookieJar(),
     }
     async with aiohttp.ClientSession(**options) as session:
-        caller = HttpCaller(session, await asyncio.to_thread(prepare))
+        caller = kind(session, await asyncio.to_thread(prepare))
         refreshing = asyncio.create_task(_refresh(caller, prepare))
         try:
             yield caller
@@ -173,7 +181,7 @@ def _nonblocking(open_socket: OpenSocket) -> socket.socket:
     return made
 
 
-def _words(content: bytes) -> str:
+def words_of(content: bytes) -> str:
     """Message of an error response: SageMaker's, or of a model's failure the container's."""
     text = content.decode(errors="replace")
     for name in ("OriginalMessage", "Message", "message", "error"):

@@ -89,6 +89,16 @@ class UtilizationPart(DocumentPart):
     gpu_memory_percent: float | None = Field(None, description="GPUMemoryUtilization: 100 for each GPU.")
 
 
+class StreamPart(DocumentPart):
+    """The events of a load's streams, its warm-up included. Milliseconds, from when a request was sent."""
+
+    streams: int = Field(description="Successful responses with an event at least.")
+    events: float = Field(description="Events of a response, on average: of a text generator its tokens.")
+    events_per_second: float = Field(description="Of all streams together.")
+    first_ms: dict[str, float] = Field(description="Percentile → time to the first event.")
+    gap_ms: dict[str, float] = Field(description="Percentile → a stream's mean time from one event to the next.")
+
+
 class PointPart(DocumentPart):
     """A load and its results."""
 
@@ -104,6 +114,7 @@ class PointPart(DocumentPart):
     server: list[ServerPart] = Field(
         description="Triton's own figures of the load, its warm-up included; of a local endpoint alone."
     )
+    stream: StreamPart | None = Field(None, description="Null where responses are no streams.")
     utilization: UtilizationPart | None = Field(
         None,
         description="Mean of the load: of the minutes in CloudWatch of which it fills at least half, locally of all of "

@@ -34,6 +34,7 @@ from tritonstack_capacity.bench.load import Budget
 from tritonstack_capacity.bench.measuring import Measuring, PointPart, load_line
 from tritonstack_capacity.bench.perf_analyzer import Analyser, kserve_data, running_proxy
 from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings, Progress
+from tritonstack_capacity.bench.stream_caller import StreamCaller
 from tritonstack_capacity.bench.subject import BenchTarget, Subject, describe_endpoint
 from tritonstack_capacity.bench.utilization import ContainerUtilization, highest_of
 
@@ -133,7 +134,7 @@ class OneModel:
         self._keep = keep
         self._sagemaker = session.client("sagemaker")
         self._local = is_local(self._sagemaker)
-        self._body = subject.payload.body(subject.payload_format)
+        self._body = subject.body
         self.result = result_part(subject, self._body, local=self._local, container=settings.container)
         self.times: list[tuple[datetime, datetime]] = []
 
@@ -174,10 +175,11 @@ class OneModel:
         def prepare() -> ReadyRequest:
             if container is not None:
                 return container.request(target, self._body, name_hash=name_hash)
-            return requests.make(call, self._body)
+            return requests.make(call, self._body, streamed=self._subject.streams)
 
         return http_caller(
             prepare,
+            kind=StreamCaller if self._subject.streams else HttpCaller,
             connections=self._settings.most_under_way,
             timeout_seconds=self._settings.timeout_seconds,
             open_socket=None if container is None else container.open_socket,
@@ -216,7 +218,8 @@ class OneModel:
         took = (time.perf_counter() - began) * 1000
         if failure is not None or caller.last is None:
             raise WorkFailedError(f"{name}: the first request failed: {failure}\n  do: tritonstack invoke {name}")
-        decode(*caller.last)
+        if not isinstance(caller, StreamCaller):  # which has read the events
+            decode(*caller.last)
         if self.result.first_call_ms is None:
             self._set(first_call_ms=took)
         self._set(answer_bytes=len(caller.last[0]), calls=self.result.calls + 1)
@@ -245,6 +248,9 @@ class OneModel:
             analyser = Analyser(settings, way, data=data, budget=budget)
         counters = ServerCounters(container, progress=self._progress)
         usage = ContainerUtilization(None if container is None else container.pid)
+        times = caller.times if isinstance(caller, StreamCaller) else None
+        if times is not None:
+            times.take()  # the first request's
         points = (
             measuring.ramp(settings.phases, settings.stop) if settings.phases else self._levels(analyser or measuring)
         )
@@ -253,7 +259,8 @@ class OneModel:
             async for point, reason in points:
                 ended_by = reason or ended_by
                 self._progress.note(load_line(self._subject.title, point))
-                found = point.model_copy(update={"server": counters.since(), "utilization": usage.since()})
+                changes = {"server": counters.since(), "utilization": usage.since()}
+                found = point.model_copy(update=changes | {"stream": None if times is None else times.take()})
                 points_so_far = [*self.result.points, found]
                 self._set(
                     points=points_so_far,

@@ -14,6 +14,7 @@ from tritonstack.client.errors import InvokeTarget
 from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import ModelRelease
+from tritonstack.client.streaming import generate_body
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.recipe import Recipe, read_recipe
@@ -124,6 +125,12 @@ class Subject:
     payload: Payload  # with what
     payload_format: Format  # in which format
     manifest: Any  # of the archive; None where this caller cannot read it
+    streams: bool = False  # whether its responses are streams of events
+
+    @property
+    def body(self) -> Body:
+        """The request. Raises InputError where its format cannot carry it."""
+        return generate_body(self.payload.inputs, {}) if self.streams else self.payload.body(self.payload_format)
 
     @property
     def title(self) -> str:

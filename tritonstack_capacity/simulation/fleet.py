@@ -29,7 +29,8 @@ Choose = Callable[[int], Instance]
 ROUTING_ASSUMPTIONS: dict[Routing, str] = {
     "loaded": "a model's requests go to an instance that has it loaded, or that loads it where none has; while "
     "{spill_calls} of them that met it loaded are in progress on each of those, one goes to another instance, which "
-    "loads it, too: one at a time. The developer guide (How Multi-Model Endpoints Work) says only: many",
+    "loads it, too: one at a time. The developer guide (How Multi-Model Endpoints Work) says only "
+    "that many requests for a model may go to another instance",
     "least_outstanding": "each request goes to the instance with the fewest requests in progress, whatever its model",
     "random": "each request goes to any instance with equal probability, whatever its model",
 }

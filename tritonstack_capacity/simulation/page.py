@@ -56,7 +56,7 @@ def _figures(found: SimulationResult) -> Iterator[Figure]:
         "ms",
         {"all, p50": course.p50_ms, "all, p95": course.p95_ms, "loaded models, p95": course.warm_p95_ms},
         log_y=True,
-        limit=None if limit is None else (limit, f"limit {limit:g} ms"),
+        limit=None if limit is None else (limit, f"limit {limit:,g} ms"),
     )
     yield _figure("instances", "Instances", "count", {"paid": course.paid, "take requests": course.serving})
     again = f"of models evicted in the last {found.loads.thrash_seconds:g} s"
@@ -154,7 +154,7 @@ def log_axis(values: Iterable[float], *, label: str = "") -> Axis:
     first = math.floor(math.log10(min(found)))
     last = max(math.ceil(math.log10(max(found)) - 1e-9), first + 1)
     step = 1 if last - first < MOST_LOG_MARKS else math.ceil((last - first) / 6)
-    shown = [(10.0**power, mark_text(10.0**power)) for power in range(first, last + 1, step)]
+    shown = [(10.0**power, "1k" if power == 3 else mark_text(10.0**power)) for power in range(first, last + 1, step)]
     return Axis(least=10.0**first, greatest=10.0**last, marks=shown, label=label, log=True)
 
 

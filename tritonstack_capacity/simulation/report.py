@@ -28,7 +28,7 @@ def sentences(found: SimulationResult) -> list[str]:
     if found.keeps_limit is not None:
         word = "is kept" if found.keeps_limit else "is not kept"
         lines.append(
-            f"the limit of {found.scenario.latency_limit_ms:g} ms {word}: 95 % of the requests within "
+            f"the limit of {found.scenario.latency_limit_ms:,g} ms {word}: 95 % of the requests within "
             f"{calls.everyone.percentiles[95]:,.0f} ms"
         )
     if calls.late:

@@ -332,7 +332,7 @@ def _assumptions(scenario: Scenario, fleet: SimulatedFleet, *, split: bool) -> I
     executions = "one execution" if machine.executions == 1 else f"{machine.executions} executions"
     yield f"a GPU does {executions} at once, each as fast as alone; models whose instances are free take turns"
     if machine.cached:
-        yield "the least recently used idle model is evicted; SageMaker says only: unused models"
+        yield "the least recently used idle model is evicted; SageMaker says only that it unloads unused models"
         files = "stay on the disk while there is room" if cold.keep_on_disk else "are deleted"
         yield f"evicted models' files {files}"
     else:

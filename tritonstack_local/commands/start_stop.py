@@ -53,7 +53,8 @@ from tritonstack_local.processes import (
     write_record,
 )
 
-START_SECONDS = 60.0
+START_SECONDS = 240.0
+"""A process that ends is noticed at once; one that lives and does not respond yet is on a machine with other work."""
 
 
 def start_local_aws(

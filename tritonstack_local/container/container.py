@@ -59,6 +59,7 @@ def release_and_version(server_version: str) -> str:
 
 
 SAGEMAKER_PORT = 8080
+HTTP_PORT = 8000  # Triton's default
 IMAGE_BACKENDS = "/opt/tritonserver/backends"  # where NVIDIA's image has them
 PING_EVERY_SECONDS = 0.05
 _log = logging.getLogger(__name__)
@@ -79,6 +80,14 @@ class ContainerSettings:
     namespace: bool = True  # False leaves the port open on purpose
 
 
+@dataclass(frozen=True, kw_only=True)
+class SingleModel:
+    """Where the single model of a container is invoked."""
+
+    path: str
+    port: int
+
+
 class TritonContainer:
     """A running Triton. Every method may be called from any thread; none needs an event loop.
 
@@ -93,11 +102,14 @@ class TritonContainer:
         log_path: the output of the script and of the server; appended to.
     """
 
-    def __init__(self, *, folder: Path, enclosure: Enclosure, port: int, notes: tuple[str, ...]) -> None:
+    def __init__(
+        self, *, folder: Path, enclosure: Enclosure, port: int, notes: tuple[str, ...], single_model: SingleModel
+    ) -> None:
         """Use ``TritonContainer.start``."""
         self._folder = folder
         self._enclosure = enclosure
         self._port = port
+        self._single_model = single_model
         self.notes = notes
         self.isolation = enclosure.isolation
         self.exited: Future[int] = enclosure.exited
@@ -139,6 +151,11 @@ class TritonContainer:
                 arguments = _local_arguments(
                     IMAGE_BACKENDS if enclosure.isolated else str(folder / "backends"), files, enclosure.shm_prefix
                 )
+                single_model = SingleModel(path="/invocations", port=port)
+                if command.generates is not None:
+                    http_port = HTTP_PORT if enclosure.isolated else free_port()
+                    single_model = SingleModel(path=command.generates, port=http_port)
+                    arguments += ["--allow-http=true", f"--http-port={http_port}"]
                 enclosure.launch(
                     [str(files.server), *command.argv[1:], *arguments],
                     env={**files.process_environment(), **command.env},
@@ -150,7 +167,7 @@ class TritonContainer:
             except BaseException:
                 enclosure.close()
                 raise
-        return cls(folder=folder, enclosure=enclosure, port=port, notes=notes)
+        return cls(folder=folder, enclosure=enclosure, port=port, notes=notes, single_model=single_model)
 
     @property
     def pid(self) -> int:
@@ -180,6 +197,15 @@ class TritonContainer:
         Raises ConnectionError: the server does not listen yet, or has ended.
         """
         return self._enclosure.connect(self._port)
+
+    @property
+    def single_model_path(self) -> str:
+        """The path that serves what ``/invocations`` of a single-model container does: another where it generates."""
+        return self._single_model.path
+
+    def connect_single_model(self) -> socket.socket:
+        """A new socket, as ``connect`` makes them, to the port that serves ``single_model_path``."""
+        return self._enclosure.connect(self._single_model.port)
 
     def ping(self, *, seconds: float = 2.0) -> int:
         """The status of ``GET /ping``: 200 ready, 400 not ready. Raises OSError: no response."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import re
 import select
@@ -21,6 +22,7 @@ import psutil
 
 from tritonstack.archives.programs import Report
 from tritonstack.client.body import Body, decode, encode
+from tritonstack.client.streaming import data_of_events, generate_body, joined_outputs
 from tritonstack.disk import link_or_copy
 from tritonstack.errors import Problem, WorkFailedError, refuse
 from tritonstack.local_aws import ContainerResponse, LackingModuleError
@@ -95,13 +97,15 @@ def answer_in_container(
     request: Arrays,
     environments: Mapping[str, Path],
     loads: tuple[str, ...],
+    streamed: Mapping[str, str] | None,
     work: Path,
     report: Report,
 ) -> ContainerResponse:
     """Load a repository as a single-model container does, ``loads`` in addition to the model, and send one request.
 
     ``environments``: file of the repository → the execution environment that takes its place, which is for the local
-    server's Python.
+    server's Python. ``streamed``: of a decoupled model output → datatype; the container generates then, and the values
+    of all its responses are joined.
 
     Raises InputError: the environments of the local Triton are not made on this machine. Raises LackingModuleError: the
     stand-in for an execution environment lacks a module that a Python model imports. Raises WorkFailedError: the
@@ -109,9 +113,12 @@ def answer_in_container(
     ``repository``.
     """
     _require({need for need in needs if need != PARAMETER})
-    environment = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": model, "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
-    if loads:
-        environment["SAGEMAKER_TRITON_ADDITIONAL_ARGS"] = " ".join(f"--load-model={name}" for name in loads)
+    environment = {
+        "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": model,
+        "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
+        "SAGEMAKER_TRITON_INFERENCE_TYPE": "infer" if streamed is None else "generate_stream",
+        "SAGEMAKER_TRITON_ADDITIONAL_ARGS": " ".join(f"--load-model={name}" for name in loads),
+    }
     data = work / "model"
     shutil.copytree(repository, data, copy_function=link_or_copy)
     for name, packed in environments.items():
@@ -123,7 +130,7 @@ def answer_in_container(
         reason = f"{stood_in_for[0].partition(': ')[2]}, which is not made here: {setup_command('torch')}"
         raise LackingModuleError(reason)
     settings = ContainerSettings(environment=environment, multi_model=False, model_data=data)
-    body = encode(request, payload_format="binary")
+    body = encode(request, payload_format="binary") if streamed is None else generate_body(request, {})
     report(f"proof of {model}: starting the local Triton")
 
     def shown(text: str) -> str:
@@ -137,7 +144,8 @@ def answer_in_container(
             try:
                 _await_ready(container)
                 report(f"proof of {model}: asking it")
-                outputs = _ask(container, body)
+                content, content_type = _ask(container, body)
+                outputs = decode(content, content_type).outputs if streamed is None else _joined(content, streamed)
             except _ModelFailedError as error:
                 # Once more where the model need not be at fault; one that is fails in the same way again.
                 if attempt == "container" and (why := _why_again(error, container)):
@@ -263,12 +271,22 @@ def _runs_no_program(container: TritonContainer) -> bool:
     return "<no Python frame>" in text and not dumped_calls(text)
 
 
-def _ask(container: TritonContainer, body: Body) -> dict[str, np.ndarray[Any, Any]]:
+def _joined(content: bytes, streamed: Mapping[str, str]) -> dict[str, np.ndarray[Any, Any]]:
+    """The outputs of a stream's events. Raises _ModelFailedError: one of them is an error."""
+    events = [json.loads(data) for data in data_of_events([content])]
+    failed = next((event["error"] for event in events if "model_name" not in event), None)
+    if failed is not None:
+        raise _ModelFailedError(f"event {len(events)} of its stream is an error", server_message(str(failed)))
+    return joined_outputs(events, streamed)
+
+
+def _ask(container: TritonContainer, body: Body) -> tuple[bytes, str]:
+    """The response, and its content type. Raises _ModelFailedError."""
     connection = http.client.HTTPConnection("container")
-    connection.sock = container.connect()
+    connection.sock = container.connect_single_model()
     connection.sock.settimeout(ANSWER_SECONDS)
     try:
-        connection.request("POST", "/invocations", body.content, {"Content-Type": body.content_type})
+        connection.request("POST", container.single_model_path, body.content, {"Content-Type": body.content_type})
         _await_response(container, connection.sock)
         response = connection.getresponse()
         content = response.read()
@@ -279,7 +297,7 @@ def _ask(container: TritonContainer, body: Body) -> dict[str, np.ndarray[Any, An
     if response.status != http.client.OK:
         message = server_message(content.decode(errors="replace"))
         raise _ModelFailedError(f"Triton responded {response.status}", message)
-    return decode(content, response.getheader("Content-Type") or "").outputs
+    return content, response.getheader("Content-Type") or ""
 
 
 def _await_response(container: TritonContainer, connection: socket.socket) -> None:

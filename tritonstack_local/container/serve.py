@@ -53,6 +53,8 @@ class ServeCommand:
     env: Mapping[str, str]  # the container's variables as the server sees them
     # what the script does that a reader of the settings would not expect, and what cannot be shown here
     notes: tuple[str, ...]
+    # what ``/invocations`` of a single-model container does, as a path of Triton's HTTP front end; None: it infers
+    generates: str | None = None
 
 
 def serve_command(
@@ -74,6 +76,7 @@ def serve_command(
         variables["SAGEMAKER_MULTI_MODEL"] = "true"
     multi_model = variables.get("SAGEMAKER_MULTI_MODEL") == "true"
     known = _forget_newer(variables, release=release, notes=notes)
+    generates = None
     # Not expanded with the rest: the paths in place of the script's fixed ones may have a space.
     repository = f"--model-repository={multi_model_repository if multi_model else single_model_repository}"
     arguments = _flags(known, release=parse_release(release))
@@ -85,12 +88,13 @@ def serve_command(
     if not multi_model:
         known["SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"] = default_model(known, model_data, notes=notes)
         arguments.append(f"--load-model={known['SAGEMAKER_TRITON_DEFAULT_MODEL_NAME']}")
-        _check_inference_type(known, notes=notes)
+        generates = _generate_path(known, notes=notes)
     _set_ping_mode(known, multi_model=multi_model, notes=notes)
     if known.get("SAGEMAKER_TRITON_ADDITIONAL_ARGS"):
         arguments.append(known["SAGEMAKER_TRITON_ADDITIONAL_ARGS"])
     fixed = ("tritonserver", "--allow-sagemaker=true", "--allow-http=false", "--model-control-mode=explicit")
-    return ServeCommand(argv=(*fixed, repository, *" ".join(arguments).split()), env=known, notes=tuple(notes))
+    argv = (*fixed, repository, *" ".join(arguments).split())
+    return ServeCommand(argv=argv, env=known, notes=tuple(notes), generates=generates)
 
 
 def parse_release(text: str | None) -> ReleaseVersion | None:
@@ -167,19 +171,26 @@ def _flags(known: Mapping[str, str], *, release: ReleaseVersion | None) -> list[
     return flags + [flag.format(values[name]) for name, flag in _FLAGS if name in values]
 
 
-def _check_inference_type(known: Mapping[str, str], *, notes: list[str]) -> None:
-    """Refuse an inference type that the script refuses."""
+def _generate_path(known: Mapping[str, str], *, notes: list[str]) -> str | None:
+    """The path that serves ``/invocations`` of a container that generates; None of one that infers.
+
+    Raises ServeExitError: an inference type that the script refuses.
+    """
     kind = known.get("SAGEMAKER_TRITON_INFERENCE_TYPE")
     if not kind:
-        return
+        return None
     if kind not in INFERENCE_TYPES:
         raise ServeExitError(
             f"ERROR: SAGEMAKER_TRITON_INFERENCE_TYPE is {kind}, allowed are {', '.join(INFERENCE_TYPES)}"
         )
-    if kind != "infer":
-        notes.append(
-            f"SAGEMAKER_TRITON_INFERENCE_TYPE={kind} is read by servers from release 25.03 on; older ones infer"
-        )
+    if kind == "infer":
+        return None
+    path = f"/v2/models/{known['SAGEMAKER_TRITON_DEFAULT_MODEL_NAME']}/{kind}"
+    notes.append(
+        f"SAGEMAKER_TRITON_INFERENCE_TYPE={kind} is read by servers from release 25.03 on, and the local one is older: "
+        f"{path} of its HTTP front end, which is the same code, takes the place of /invocations"
+    )
+    return path
 
 
 def _set_ping_mode(known: dict[str, str], *, multi_model: bool, notes: list[str]) -> None:

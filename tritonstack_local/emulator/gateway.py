@@ -27,6 +27,7 @@ from tritonstack_local.emulator.iam.request import expanded
 from tritonstack_local.emulator.ministack_adapter import application, s3
 from tritonstack_local.emulator.ministack_adapter.core import run_reentrant
 from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.sagemaker.components import Components
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.settings import EmulatorSettings
 from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER
@@ -151,10 +152,13 @@ class Faults:
 
 # So a client can invoke with ``AWS_ENDPOINT_URL`` alone; the direct connection is the runtime's own
 # URL.
-INVOCATION = re.compile(r"^/endpoints/[^/]+/(invocations|invocations-response-stream|async-invocations)$")
+STREAM = "invocations-response-stream"
+INVOCATION = re.compile(rf"^/endpoints/[^/]+/(invocations|{STREAM}|async-invocations)$")
 """The paths of SageMaker Runtime's operations."""
 
 _SECONDS = 90.0  # SageMaker gives a container 60 s; the runtime responds itself when those are over
+_STREAM_SECONDS = 510.0  # of a stream, 8 minutes
+_STREAM_PART = 1 << 16
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "content-length"})
 GatewayResponse = tuple[int, list[tuple[str, str]], bytes]
 Said = tuple[int, dict[str, Any]]
@@ -171,6 +175,33 @@ def forward(url: str | None, path: str, headers: list[tuple[str, str]], body: by
         return response.status, _end_to_end(response.getheaders()), response.read()
     except (OSError, http.client.HTTPException) as error:
         return _unavailable(f"the local runtime does not respond ({error}); see `tritonstack local status`")
+    finally:
+        connection.close()
+
+
+async def pass_stream(
+    url: str | None, path: str, headers: list[tuple[str, str]], body: bytes, send: Send
+) -> GatewayResponse | None:
+    """Send the runtime's streamed response as it comes, and return None; else the response without a runtime."""
+    if url is None:
+        return forward(None, path, headers, body)
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=_STREAM_SECONDS)
+
+    def begin() -> http.client.HTTPResponse:
+        connection.request("POST", path, body, dict(_end_to_end(headers)))
+        return connection.getresponse()
+
+    try:
+        try:
+            response = await asyncio.to_thread(begin)
+        except (OSError, http.client.HTTPException) as error:
+            return _unavailable(f"the local runtime does not respond ({error}); see `tritonstack local status`")
+        given = [(name.lower().encode(), value.encode("latin-1")) for name, value in _end_to_end(response.getheaders())]
+        await send({"type": "http.response.start", "status": response.status, "headers": given})
+        while part := await asyncio.to_thread(response.read1, _STREAM_PART):
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+        return None
     finally:
         connection.close()
 
@@ -195,7 +226,7 @@ _ANSWERS = re.compile(r"/_ministack/cfn-(response|signal)/[0-9a-f-]{36}")
 MiniStack's own routes the only open ones, for the others change its state unsigned."""
 INSTANCE = uuid.uuid4().hex
 """Differs at each start of the emulator: what an earlier one issued, such as sessions of roles, is void."""
-_REPORT = re.compile(r"^/_tritonstack/endpoints/([^/]+)/report$")
+_REPORT = re.compile(r"^/_tritonstack/(endpoints|components)/([^/]+)/report$")
 _LARGEST_ANSWER = 1024 * 1024  # CloudFormation takes 4 KB (user guide, "Custom resource response objects")
 _LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and checked by the runtime
 
@@ -213,14 +244,17 @@ def virtual_host(host: str, *, method: str, path: str) -> bool:
 class Gateway:
     """The ASGI application."""
 
-    def __init__(self, settings: EmulatorSettings, endpoints: Endpoints, faults: Faults) -> None:
-        """``endpoints`` take the runtime's reports; ``faults`` are those that tests set."""
+    def __init__(
+        self, settings: EmulatorSettings, endpoints: Endpoints, components: Components, faults: Faults
+    ) -> None:
+        """``endpoints`` and ``components`` take the runtime's reports; ``faults`` are those that tests set."""
         self._runtime_url = settings.runtime_url
         self._keys = settings.keys
         application.decompress_request_body.replace(expanded)
         application.decode_aws_chunked_body.replace(chunks_joined)
         application.routing_params.replace(parameters_of_routing)
         self._endpoints = endpoints
+        self._components = components
         self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -240,8 +274,10 @@ class Gateway:
                 answer = await self._own(scope, receive)
             elif _MINISTACK.match(path):
                 receive, answer = await _of_ministack(scope, receive)
-            elif method == "POST" and INVOCATION.match(path):
-                answer = await self._invoke(scope, receive)
+            elif method == "POST" and (invocation := INVOCATION.match(path)):
+                answer = await self._invoke(scope, receive, send if invocation[1] == STREAM else None)
+                if answer is None:
+                    return
             else:
                 target = dict(scope["headers"]).get(b"x-amz-target", b"").decode("latin-1")  # AmazonSSM.PutParameter
                 fault = await self._faults.next_fault(method, path, target.rpartition(".")[2])
@@ -268,6 +304,8 @@ class Gateway:
                 said = 200, {"status": "ok"}
             case "GET", "mark":
                 said = 200, {"mark": self._endpoints.mark(), "instance": INSTANCE}
+            case "GET", "components":
+                said = 200, {"components": self._components.documents()}
             case "GET", "clock":
                 said = 200, {"now": clock.now()}
             case "POST", "clock":
@@ -281,7 +319,8 @@ class Gateway:
             case "GET", "iam":  # what was used and denied, for the command line
                 said = 200, usage()
             case "POST", _ if report:
-                said = self._report(urllib.parse.unquote(report[1]), body)
+                of = self._component_report if report[1] == "components" else self._report
+                said = of(urllib.parse.unquote(report[2]), body)
             case _:
                 said = 404, {"message": f"{method} {path} is no route of the local AWS"}
         return _json(*said)
@@ -314,7 +353,22 @@ class Gateway:
             return 200, {"deployment": reported}
         return 409, {"message": f"{outcome} of {config} is not awaited of an endpoint {endpoint}"}
 
-    async def _invoke(self, scope: Scope, receive: Receive) -> GatewayResponse:
+    def _component_report(self, component: str, body: bytes | None) -> Said:
+        """As of endpoints: 200, 400, 409."""
+        try:
+            report = json.loads(body or b"")
+            generation, outcome, reason = report["generation"], report["outcome"], report.get("reason")
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            return 400, {"message": f"no report: {error!r}"}
+        if outcome not in ("in_service", "failed"):
+            return 400, {"message": f"outcome {outcome!r}: 'in_service' or 'failed'"}
+        reason = str(reason or "the runtime gave no reason")
+        if self._components.report(component=component, generation=generation, outcome=outcome, reason=reason):
+            return 200, {}
+        return 409, {"message": f"{outcome} of change {generation} is not awaited of a component {component}"}
+
+    async def _invoke(self, scope: Scope, receive: Receive, send: Send | None) -> GatewayResponse | None:
+        """The runtime's response; None where it was sent by ``send``, part by part."""
         body = await _body(receive)
         if body is None:
             return _json(413, {"Message": f"The body is larger than {_LARGEST_BODY} bytes."})
@@ -322,6 +376,8 @@ class Gateway:
         path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(scope["path"])
         if scope.get("query_string"):  # a presigned request is signed there
             path += f"?{scope['query_string'].decode('latin-1')}"
+        if send is not None:
+            return await pass_stream(self._runtime_url, path, headers, body, send)
         answer: GatewayResponse = await run_reentrant(forward, self._runtime_url, path, headers, body)
         return answer
 

@@ -18,6 +18,7 @@ from hypercorn.config import Config  # type: ignore[import-not-found]
 
 from tritonstack_local.emulator import account_facts, codepipeline, log_metrics, s3, service_events
 from tritonstack_local.emulator.autoscaling.api import ScalableTargets, autoscaling_service
+from tritonstack_local.emulator.autoscaling.scalable import scalables
 from tritonstack_local.emulator.cloudformation import (
     custom_resources,
     permissions,
@@ -36,6 +37,7 @@ from tritonstack_local.emulator.ministack_adapter.core import read_tables_whole
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.request_validation import CREDENTIALS
 from tritonstack_local.emulator.sagemaker.api import sagemaker_service
+from tritonstack_local.emulator.sagemaker.components import Components
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 from tritonstack_local.emulator.settings import HOST, EmulatorSettings
@@ -60,8 +62,9 @@ def build(settings: EmulatorSettings) -> Gateway:
     state = SageMakerState(fleets=settings.fleets)
     endpoints = Endpoints(state)
     jobs = ProcessingJobs(state)
-    sagemaker = sagemaker_service(state, endpoints, jobs)
-    targets = ScalableTargets(state, endpoints)
+    components = Components(state, endpoints.instances)
+    sagemaker = sagemaker_service(state, endpoints, components, jobs)
+    targets = ScalableTargets(state, scalables(state, endpoints, components))
     autoscaling = autoscaling_service(targets)
     sagemaker.install()
     autoscaling.install()
@@ -73,12 +76,14 @@ def build(settings: EmulatorSettings) -> Gateway:
         sagemaker,
         state,
         endpoints,
+        components,
         autoscaling=autoscaling,
         targets=targets,
         wait_seconds=settings.endpoint_wait_seconds,
     )
     evaluator = cloudwatch.install(
-        before=(service_events.QueueDepths().write, targets.before_alarms), after=(endpoints.bake, targets.after_alarms)
+        before=(service_events.QueueDepths().write, targets.before_alarms),
+        after=(endpoints.bake, targets.after_alarms, components.look),
     )
     s3.install()
     codepipeline.install()
@@ -92,7 +97,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     sagemaker.before = autoscaling.before = faults.refuse
     endpoints.silently_back = faults.silently_back
     endpoints.instances.short_of = faults.short_of
-    return Gateway(settings, endpoints, faults)
+    return Gateway(settings, endpoints, components, faults)
 
 
 def serve(settings: EmulatorSettings) -> int:

@@ -8,13 +8,14 @@ import shutil
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from tritonstack.loopback.http_server import HttpResponse, InvokeError, Request, Server
 from tritonstack_local.keys import OWN_ROUTES, TOKEN_HEADER
 from tritonstack_local.runtime.background import say_if_it_failed
 from tritonstack_local.runtime.callers import Authority, Callers
+from tritonstack_local.runtime.components import ComponentEndpoint
 from tritonstack_local.runtime.deployed import DeployedConfig, EmulatorReader
 from tritonstack_local.runtime.endpoint import Reconciler, RunningEndpoint
 from tritonstack_local.runtime.errors import endpoint_not_found, shortened
@@ -34,7 +35,7 @@ def runtime_status(reconciler: Reconciler) -> dict[str, Any]:
     }
 
 
-def _endpoint(endpoint: RunningEndpoint) -> dict[str, Any]:
+def _endpoint(endpoint: RunningEndpoint | ComponentEndpoint) -> dict[str, Any]:
     described = endpoint.described
     return {
         "name": endpoint.name,
@@ -51,6 +52,7 @@ def _fleet(fleet: RunningFleet, *, share: float) -> dict[str, Any]:
     return {
         "endpoint_config": fleet.config.name,
         "variant": fleet.config.variant,
+        "component": fleet.config.component,
         "instance_type": fleet.config.instance_type,
         "state": fleet.condition,
         "serving": share > 0,
@@ -96,6 +98,7 @@ def _iso(seconds: float) -> str:
 
 ENDPOINTS = b"/endpoints/"
 INVOCATIONS = b"/invocations"
+STREAMED_INVOCATIONS = b"/invocations-response-stream"
 LAST_REQUESTS_SECONDS = 2.0
 logger = logging.getLogger("tritonstack.runtime")
 
@@ -116,7 +119,9 @@ class Runtime:
         self._parts, settings = parts, parts.settings
         self.settings = settings
         self.publisher = Publisher(settings=settings, cloudwatch=cloudwatch, logs=logs)
-        self.reconciler = Reconciler(reader=reader, settings=settings, new_fleet=self._new_fleet)
+        self.reconciler = Reconciler(
+            reader=reader, settings=settings, new_fleet=self._new_fleet, no_capacity=self.publisher.no_capacity
+        )
         self._callers = Callers(authority, tags_of=self._tags_of)
         self._server = Server(
             handle=self.handle,
@@ -138,13 +143,13 @@ class Runtime:
         return {} if endpoint is None else endpoint.described.tags
 
     async def handle(self, request: Request) -> HttpResponse:
-        path, name = request.path, endpoint_in(request.method, request.path)
-        if name is not None:
-            await self._callers.check(request, name)
-            endpoint = self.reconciler.endpoints.get(name)
+        path, call = request.path, invocation_in(request.method, request.path)
+        if call is not None:
+            await self._callers.check(request, call.endpoint, streamed=call.streamed)
+            endpoint = self.reconciler.endpoints.get(call.endpoint)
             if endpoint is None:
-                raise endpoint_not_found(endpoint=name)
-            return await endpoint.invoke(request)
+                raise endpoint_not_found(endpoint=call.endpoint)
+            return await endpoint.invoke(request, streamed=call.streamed)
         if path.startswith(OWN_ROUTES.encode()):
             token = request.headers.get(TOKEN_HEADER.encode())
             fault = self.settings.keys.token_fault(None if token is None else token.decode("latin-1"))
@@ -154,21 +159,22 @@ class Runtime:
                 return HttpResponse.of_json({"status": "ok"})
             if request.method == b"GET" and path == b"/_tritonstack/status":
                 return HttpResponse.of_json(runtime_status(self.reconciler))
-        sentence = f"The local runtime implements InvokeEndpoint, not {shortened(path.decode('latin-1'))}."
+        found = shortened(path.decode("latin-1"))
+        sentence = f"The local runtime implements InvokeEndpoint and InvokeEndpointWithResponseStream, not {found}."
         raise InvokeError("UnknownOperationException", 404, sentence)
 
     def handle_at_once(self, request: Request, done: Done) -> bool:
         """Begin an ordinary invocation without a task; False where ``handle`` is to respond."""
-        name = endpoint_in(request.method, request.path)
-        endpoint = None if name is None else self.reconciler.endpoints.get(name)
-        if name is None or endpoint is None:
+        call = invocation_in(request.method, request.path)
+        endpoint = None if call is None or call.streamed else self.reconciler.endpoints.get(call.endpoint)
+        if call is None or endpoint is None:
             return False
-        return self._callers.allowed_at_once(request, name) and endpoint.invoke_at_once(request, done)
+        return self._callers.allowed_at_once(request, call.endpoint) and endpoint.invoke_at_once(request, done)
 
     def refused(self, method: bytes, path: bytes, error: InvokeError) -> None:
         """Count a payload that was too large at the endpoint it was sent to."""
-        name = endpoint_in(method, path)
-        endpoint = None if name is None else self.reconciler.endpoints.get(name)
+        call = invocation_in(method, path)
+        endpoint = None if call is None else self.reconciler.endpoints.get(call.endpoint)
         if endpoint is not None:
             endpoint.refused(error)
 
@@ -199,9 +205,20 @@ class Runtime:
         await self.publisher.flush()
 
 
-def endpoint_in(method: bytes, path: bytes) -> str | None:
-    """The name of the endpoint that a request invokes; None where it is no InvokeEndpoint."""
+class Invocation(NamedTuple):
+    """What a request invokes, and by which operation."""
+
+    endpoint: str
+    streamed: bool  # InvokeEndpointWithResponseStream
+
+
+def invocation_in(method: bytes, path: bytes) -> Invocation | None:
+    """The endpoint that a request invokes; None where it is neither operation."""
     path = path.partition(b"?")[0]  # a presigned request has its signature in the query
-    if method != b"POST" or not path.startswith(ENDPOINTS) or not path.endswith(INVOCATIONS):
+    if method != b"POST" or not path.startswith(ENDPOINTS):
         return None
-    return unquote_to_bytes(path[len(ENDPOINTS) : -len(INVOCATIONS)]).decode("latin-1")
+    for ending, streamed in ((INVOCATIONS, False), (STREAMED_INVOCATIONS, True)):
+        if path.endswith(ending):
+            name = unquote_to_bytes(path[len(ENDPOINTS) : -len(ending)]).decode("latin-1")
+            return Invocation(name, streamed)
+    return None

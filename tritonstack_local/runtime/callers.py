@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode
 
 from botocore.exceptions import CredentialRetrievalError
@@ -26,6 +26,7 @@ from tritonstack_local.runtime.deployed import (
     emulator_client,
 )
 from tritonstack_local.runtime.errors import service_unavailable
+from tritonstack_local.runtime.invocation import COMPONENT
 from tritonstack_local.runtime.model_cache import TARGET_MODEL
 from tritonstack_local.runtime.settings import RuntimeSettings
 
@@ -46,12 +47,12 @@ class Authority:
     def __init__(self, settings: RuntimeSettings) -> None:
         self._settings = settings
 
-    def refusal(self, *, access_key: str, resource: str, context: Mapping[str, str]) -> InvokeError | None:
+    def refusal(self, *, access_key: str, action: str, resource: str, context: Mapping[str, str]) -> InvokeError | None:
         """The error response to a caller that may not invoke; None to one that may. Raises UnreachableError.
 
         ``access_key`` is empty where the request has no signature.
         """
-        question = {"access_key": access_key, "action": "sagemaker:InvokeEndpoint", "resource": resource}
+        question = {"access_key": access_key, "action": action, "resource": resource}
         asked = {**question, "context": context}
         status, answer = ask_emulator(self._settings, "iam/decisions", asked, seconds=ASK_SECONDS)
         if status != 200 or "allowed" not in answer:
@@ -86,8 +87,25 @@ class Authority:
 # --- Who may invoke ---
 
 
-_Call = tuple[bytes, str, bytes | None]
-"""What a decision is about: access key, endpoint, TargetModel."""
+class _Call(NamedTuple):
+    """What a decision is about."""
+
+    access_key: bytes
+    endpoint: str
+    target_model: bytes | None
+    component: bytes | None  # InferenceComponentName
+    streamed: bool  # InvokeEndpointWithResponseStream
+
+    @classmethod
+    def of(cls, request: Request, endpoint: str, *, streamed: bool) -> _Call:
+        headers = request.headers
+        return cls(access_key_of(request), endpoint, headers.get(TARGET_MODEL), headers.get(COMPONENT), streamed)
+
+
+INVOKE = "sagemaker:InvokeEndpoint"
+STREAM = "sagemaker:InvokeEndpointWithResponseStream"
+"""A stream needs both actions here. UNVERIFIED: the API reference names InvokeEndpoint, the service authorization
+reference has an action for each; whoever is granted both is allowed by either reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +127,7 @@ class Callers:
 
     def allowed_at_once(self, request: Request, endpoint: str) -> bool:
         """Whether a decision that is kept lets the caller invoke; where not, ``check`` is to decide."""
-        call = access_key_of(request), endpoint, request.headers.get(TARGET_MODEL)
+        call = _Call.of(request, endpoint, streamed=False)
         decision = self._kept.get(call)
         if decision is None or decision.refusal is not None:
             return False
@@ -118,12 +136,12 @@ class Callers:
             self._ask(call)
         return age <= KEPT_SECONDS
 
-    async def check(self, request: Request, endpoint: str) -> None:
+    async def check(self, request: Request, endpoint: str, *, streamed: bool) -> None:
         """Raise InvokeError where the caller may not invoke: as SageMaker refuses it, or IAM does not respond.
 
         Nothing is counted then. UNVERIFIED: no page states whether Invocations counts a request that IAM refused.
         """
-        call = access_key_of(request), endpoint, request.headers.get(TARGET_MODEL)
+        call = _Call.of(request, endpoint, streamed=streamed)
         decision = self._kept.get(call)
         if decision is None or time.monotonic() - decision.at > KEPT_SECONDS:
             decision = await asyncio.shield(self._ask(call))
@@ -156,7 +174,7 @@ class Callers:
     def _refusal(self, call: _Call) -> InvokeError | None:
         # Condition keys: service authorization reference of SageMaker, InvokeEndpoint. An endpoint's ARN has its name
         # in lower case (amazon-sagemaker-examples issue 293; philschmid/cdk-samples issue 2 for the refusal).
-        access_key, endpoint, target_model = call
+        access_key, endpoint, target_model, component, streamed = call
         context = {
             f"{prefix}:ResourceTag/{name}": value
             for name, value in self._tags_of(endpoint).items()
@@ -164,11 +182,20 @@ class Callers:
         }
         if target_model is not None:
             context["sagemaker:TargetModel"] = target_model.decode("latin-1")
-        return self._authority.refusal(
-            access_key=access_key.decode("latin-1"),
-            resource=f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:endpoint/{endpoint.lower()}",
-            context=context,
+        resources = [f"endpoint/{endpoint.lower()}"]
+        if component is not None:
+            resources.append(f"inference-component/{component.decode('latin-1').lower()}")
+        refusals = (
+            self._authority.refusal(
+                access_key=access_key.decode("latin-1"),
+                action=action,
+                resource=f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:{resource}",
+                context=context,
+            )
+            for action in ((INVOKE, STREAM) if streamed else (INVOKE,))
+            for resource in resources
         )
+        return next((refusal for refusal in refusals if refusal is not None), None)
 
     def stop(self) -> None:
         """Send no more requests."""

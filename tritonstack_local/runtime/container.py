@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from tritonstack.loopback.http_server import HttpResponse
@@ -21,21 +23,37 @@ from tritonstack_local.runtime.pool import (
     UpstreamConnection,
 )
 from tritonstack_local.runtime.settings import RuntimeSettings
+from tritonstack_local.runtime.upstream_stream import UpstreamStream
 
 PING_SECONDS = 2.0
 PREPARED = 32
 """Connections that are opened before the first request."""
 UNLOAD_LANES = 1
 """Triton's front end holds one lock for as long as an unload lasts, so that more would only queue there."""
-SINGLE_MODEL_LINE = b"POST /invocations HTTP/1.1\r\nhost: localhost\r\n"
+SAGEMAKER_PATH = "/invocations"
 
 
 class ContainerClient:
     """The API of one running container."""
 
-    def __init__(self, *, open_sockets: OpenSockets, settings: RuntimeSettings) -> None:
-        """``open_sockets`` returns the given number of sockets connected to the container; raises OSError."""
+    def __init__(
+        self,
+        *,
+        open_sockets: OpenSockets,
+        settings: RuntimeSettings,
+        open_single_model: Callable[[], Awaitable[list[socket.socket]]],
+        single_model_path: str,
+    ) -> None:
+        """``open_sockets`` returns the given number of sockets connected to the container; raises OSError.
+
+        ``open_single_model`` returns one connected to the port that serves ``single_model_path``, which is what
+        ``/invocations`` of a single-model container does: the same port, unless the container generates.
+        """
         self._settings = settings
+        self._open_single_model = open_single_model
+        self._streams: set[UpstreamStream] = set()
+        self.generates = single_model_path != SAGEMAKER_PATH
+        self.single_model_line = b"POST %b HTTP/1.1\r\nhost: localhost\r\n" % single_model_path.encode()
         self._open_sockets = open_sockets
         self.pool = ConnectionPool(open_sockets=open_sockets, limit=settings.max_connections)
         self._loads = Lanes(pool=self.pool, open_sockets=open_sockets, count=settings.max_parallel_loads)
@@ -109,8 +127,34 @@ class ContainerClient:
         finally:
             pool.release(connection)
 
+    async def stream(self, head: bytes, body: bytes) -> UpstreamStream:
+        """Send a request to the single model, over a connection of its own; its response is read as it comes.
+
+        Raises ContainerGoneError: the container takes no connection.
+        """
+        try:
+            (connected,) = await self._open_single_model()
+        except OSError as error:
+            raise ContainerGoneError(f"the container takes no connection: {error}") from error
+        loop = asyncio.get_running_loop()
+        _, stream = await loop.create_connection(lambda: UpstreamStream(head + body), sock=connected)
+        self._streams.add(stream)
+        stream.ended.add_done_callback(lambda _: self._streams.discard(stream))
+        return stream
+
+    async def generate(self, head: bytes, body: bytes, *, seconds: float) -> HttpResponse:
+        """The whole response of a container that generates. Raises ContainerGoneError, TimeoutError."""
+        async with asyncio.timeout(seconds):
+            stream = await self.stream(head, body)
+            try:
+                return await stream.response()
+            finally:
+                stream.close()
+
     def close(self) -> None:
         """Close every connection; requests in flight end with ContainerGoneError."""
+        for stream in tuple(self._streams):
+            stream.close()
         self.pool.close()
         self._loads.close()
         self._unloads.close()

@@ -7,7 +7,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -77,7 +77,7 @@ class DeployedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedConfig:
-    """A production variant of an endpoint config; of a variant with instance pools, one of its instance types."""
+    """A production variant of an endpoint config."""
 
     name: str  # the config's
     variant: str
@@ -86,7 +86,7 @@ class DeployedConfig:
     download_seconds: float  # ModelDataDownloadTimeoutInSeconds
     startup_seconds: float  # ContainerStartupHealthCheckTimeoutInSeconds
     model: DeployedModel
-    pooled: bool = False  # whether it is one of instance pools
+    component: str | None = None  # the inference component that the container is of; None: the variant itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +111,19 @@ class Reported(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeployedComponent:
+    """An inference component as the local AWS has it."""
+
+    name: str
+    endpoint: str
+    variant: str
+    generation: int  # counts its changes
+    serving: str | None  # the Model that serves; None before the first copy is up
+    pending: str | None  # the Model of the change in progress, which may be the same; None where there is none
+    copies: int  # that should run once the change is done
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeployedEndpoint:
     """An endpoint as DescribeEndpoint shows it."""
 
@@ -124,23 +137,10 @@ class DeployedEndpoint:
     instance_counts: Mapping[str, int] = field(default_factory=dict)  # variant → current instance count
     # (config, variant) → weight, of the config in service and of the pending one
     weights: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    # (config, variant) with instance pools → instance type → how many of its instances there are
-    pools: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
     max_loaded_models: int | None = None  # how many models the local container may hold (tag), or None
     tags: Mapping[str, str] = field(default_factory=dict)
-
-    def runs(self, config: DeployedConfig) -> bool:
-        """Whether there are instances for it: one of instance pools may have none."""
-        counts = self.pools.get((config.name, config.variant), {})
-        return not config.pooled or counts.get(config.instance_type, 0) > 0
-
-    def weight(self, config: DeployedConfig) -> float | None:
-        """Its weight among the variants; of one of instance pools its part by its instances. None: unknown."""
-        weight = self.weights.get((config.name, config.variant))
-        counts = self.pools.get((config.name, config.variant), {})
-        if weight is None or not config.pooled or not sum(counts.values()):
-            return weight
-        return weight * counts.get(config.instance_type, 0) / sum(counts.values())
+    has_components: bool = False  # whether its variants have no model, and inference components run in its place
+    components: tuple[DeployedComponent, ...] = ()
 
 
 def emulator_client(
@@ -210,7 +210,53 @@ class EmulatorReader:
             found = [self._endpoint(summary["EndpointName"]) for summary in summaries]
         except (BotoCoreError, ClientError) as error:
             raise UnreachableError(str(error)) from error
-        return tuple(endpoint for endpoint in found if endpoint is not None)
+        endpoints = [endpoint for endpoint in found if endpoint is not None]
+        if any(endpoint.has_components for endpoint in endpoints):
+            components = self._components()
+            endpoints = [replace(one, components=tuple(components.get(one.name, ()))) for one in endpoints]
+        return tuple(endpoints)
+
+    def _components(self) -> dict[str, list[DeployedComponent]]:
+        """Endpoint → its components. By a route of our own: DescribeInferenceComponent shows no change in progress."""
+        status, answer = ask_emulator(self._settings, "components")
+        found: dict[str, list[DeployedComponent]] = {}
+        try:
+            for each in answer["components"]:
+                serving, pending = each.pop("serving"), each.pop("pending")
+                component = DeployedComponent(
+                    serving=serving and serving["ModelName"], pending=pending and pending["ModelName"], **each
+                )
+                found.setdefault(component.endpoint, []).append(component)
+        except (KeyError, TypeError) as error:
+            raise UnreachableError(f"the emulator responded {status}, not with its components: {error!r}") from error
+        return found
+
+    def component_config(self, component: DeployedComponent) -> DeployedConfig:
+        """What a component's container is started with. Raises DeploymentError, UnreachableError."""
+        try:
+            endpoint = self._sagemaker.describe_endpoint(EndpointName=component.endpoint)
+            config = self._sagemaker.describe_endpoint_config(EndpointConfigName=endpoint["EndpointConfigName"])
+            variant = next(v for v in config["ProductionVariants"] if v["VariantName"] == component.variant)
+            model = self._sagemaker.describe_model(ModelName=component.pending or component.serving)
+            found = self._sagemaker.describe_inference_component(InferenceComponentName=component.name)
+        except StopIteration as error:
+            raise DeploymentError(f"variant {component.variant} of {component.name} is gone") from error
+        except ClientError as error:
+            raise DeploymentError(str(error)) from error
+        except BotoCoreError as error:
+            raise UnreachableError(str(error)) from error
+        startup = found["Specification"].get("StartupParameters") or {}
+        return replace(
+            self._variant(config["EndpointConfigName"], {**variant, **startup}, model), component=component.name
+        )
+
+    def report_component(self, component: DeployedComponent, *, outcome: str, reason: str = "") -> bool:
+        """Report the end of a component's change; False where none is awaited. Raises UnreachableError."""
+        report = {"generation": component.generation, "outcome": outcome, "reason": reason}
+        status, answer = ask_emulator(self._settings, f"components/{quote(component.name)}/report", report)
+        if status not in (200, 409):
+            raise UnreachableError(f"the emulator responded {status} to a report: {answer}")
+        return bool(status == 200)
 
     def _endpoint(self, name: str) -> DeployedEndpoint | None:
         """An endpoint, or None where it was deleted since it was listed."""
@@ -250,26 +296,15 @@ class EmulatorReader:
                 for fleet in (summary, answer)
                 for variant in fleet.get("ProductionVariants") or []
             },
-            pools={
-                (fleet["EndpointConfigName"], variant["VariantName"]): {
-                    pool["InstanceType"]: pool["CurrentInstanceCount"] for pool in variant["InstancePools"]
-                }
-                for fleet in (answer, summary)  # the one in progress last: a first config is in both
-                for variant in fleet.get("ProductionVariants") or []
-                if variant.get("InstancePools")
-            },
+            has_components=_has_components(answer),
             max_loaded_models=int(limit) if limit.isdecimal() and int(limit) > 0 else None,
             tags=tags,
         )
 
     def config(self, name: str) -> tuple[DeployedConfig, ...]:
-        """The variants of an endpoint config, each with its model; of instance pools each type, the preferred first.
-
-        Raises DeploymentError, UnreachableError.
-        """
+        """The variants of an endpoint config, each with its model. Raises DeploymentError, UnreachableError."""
         try:
-            found = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)["ProductionVariants"]
-            variants = [each for variant in found for each in _of_types(variant)]
+            variants = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)["ProductionVariants"]
             models = [self._sagemaker.describe_model(ModelName=variant["ModelName"]) for variant in variants]
         except ClientError as error:
             raise DeploymentError(str(error)) from error
@@ -286,7 +321,6 @@ class EmulatorReader:
             download_seconds=float(variant.get("ModelDataDownloadTimeoutInSeconds") or 3600),
             startup_seconds=float(variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or 3600),
             model=read_model(model),
-            pooled="InstancePools" in variant,
         )
 
     def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
@@ -304,17 +338,10 @@ class EmulatorReader:
             raise UnreachableError(f"the emulator responded {status} to a report: {answer}") from error
 
 
-def _of_types(variant: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A variant, or each of its instance pools as a variant of one type with the Model that this type runs."""
-    pools = sorted(variant.get("InstancePools") or [], key=lambda pool: pool["Priority"])
-    return [
-        {
-            **variant,
-            "InstanceType": pool["InstanceType"],
-            "ModelName": pool.get("ModelNameOverride") or variant["ModelName"],
-        }
-        for pool in pools
-    ] or [variant]
+def _has_components(answer: Mapping[str, Any]) -> bool:
+    """Whether no variant has an image of its own, by DescribeEndpoint."""
+    variants = answer.get("ProductionVariants") or []
+    return bool(variants) and not any(variant.get("DeployedImages") for variant in variants)
 
 
 def _traffic(summary: Mapping[str, Any]) -> Traffic | None:

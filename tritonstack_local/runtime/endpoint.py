@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tritonstack.loopback.http_server import HttpResponse, InvokeError, Request
 from tritonstack_local.runtime.background import ErrorLog, repeat, say_if_it_failed
+from tritonstack_local.runtime.components import ComponentEndpoint
 from tritonstack_local.runtime.deployed import (
     ENDED,
     DeployedConfig,
@@ -23,6 +24,7 @@ from tritonstack_local.runtime.errors import endpoint_not_found, service_unavail
 from tritonstack_local.runtime.fleet import RunningFleet
 from tritonstack_local.runtime.invocation import TARGET_VARIANT, Done, invoke, invoke_at_once, refused
 from tritonstack_local.runtime.settings import RuntimeSettings
+from tritonstack_local.runtime.streams import invoke_streamed
 from tritonstack_local.runtime.variants import Split, Variants
 
 RETRY_SECONDS = 5.0
@@ -53,8 +55,6 @@ class RunningEndpoint:
         self._reader = reader
         self._new_fleet = new_fleet
         self._deployment: asyncio.Task[None] | None = None
-        self._pooling: asyncio.Task[None] | None = None
-        self._pools_after = 0.0
         self._deploying: tuple[str, str] | None = None
         self._handled: tuple[str, str] | None = None
         self._not_before = 0.0
@@ -89,12 +89,13 @@ class RunningEndpoint:
         """The variants that receive the next request."""
         return self.starting if self._split.next_is_new() and self.starting is not None else self.serving
 
-    async def invoke(self, request: Request) -> HttpResponse:
+    async def invoke(self, request: Request, *, streamed: bool) -> HttpResponse:
         """Respond to a request by the fleet in service, or by the new one while that has a share of the requests."""
         variants = self._next()
         if variants is not None:
             self._split.count()
-            return await invoke(variants.take(request.headers.get(TARGET_VARIANT)), request)
+            fleet = variants.take(request.headers.get(TARGET_VARIANT))
+            return await (invoke_streamed if streamed else invoke)(fleet, request)
         if self.described.status in ("Creating", "Failed"):
             raise endpoint_not_found(endpoint=self.name)
         raise service_unavailable(
@@ -132,8 +133,7 @@ class RunningEndpoint:
             )
         for variants in (self.serving, self.starting):
             if variants is not None:
-                variants.weigh(described.weight)
-        self._follow_pools()
+                variants.weigh(described.weights)
         wanted = self._wanted()
         if self._deployment is not None:
             if wanted != self._deploying and not self._deployment.cancelling():
@@ -191,64 +191,9 @@ class RunningEndpoint:
         images = ", ".join(config.model.image for config in found)
         logger.info("%s: starting a fleet for %s (%s)", self.name, config_name, images)
         limit = self.described.max_loaded_models
-        landed = [config for config in found if self.described.runs(config)] or found[:1]
-        self.starting = Variants([self._new_fleet(self.name, config, limit) for config in landed])
-        self.starting.weigh(self.described.weight)
+        self.starting = Variants([self._new_fleet(self.name, config, limit) for config in found])
+        self.starting.weigh(self.described.weights)
         await self.starting.start()
-
-    def _follow_pools(self) -> None:
-        """Start a fleet for each type of instance pools that scaling landed on, and end those without instances."""
-        serving = self.serving
-        if serving is None or self._pooling is not None or time.monotonic() < self._pools_after:
-            return
-        if not any(each.config.pooled for each in serving.fleets):
-            return
-        live = {
-            name
-            for key, counts in self.described.pools.items()
-            if key[0] == serving.config_name
-            for name, count in counts.items()
-            if count
-        }
-        if live and live != {fleet.config.instance_type for fleet in serving.fleets}:
-            self._pooling = asyncio.create_task(self._change_pools(serving), name=f"pools {self.name}")
-            self._pooling.add_done_callback(self._pools_changed)
-
-    async def _change_pools(self, serving: Variants) -> None:
-        """Take the fleets of a config to the types of its instance pools that have instances."""
-        found = await asyncio.to_thread(self._reader.config, serving.config_name)
-        running = {fleet.config.instance_type: fleet for fleet in serving.fleets}
-        new = [
-            self._new_fleet(self.name, config, self.described.max_loaded_models)
-            for config in found
-            if self.described.runs(config) and config.instance_type not in running
-        ]
-        started = Variants(new) if new else None
-        try:
-            if started is not None:
-                logger.info("%s: further types: %s", self.name, ", ".join(each.config.instance_type for each in new))
-                await started.start()
-        except BaseException:
-            if started is not None:
-                await asyncio.shield(started.stop(grace_seconds=0))
-            raise
-        if self.serving is not serving:  # another config took over meanwhile
-            if started is not None:
-                self._retire(started)
-            return
-        kept = [fleet for fleet in serving.fleets if self.described.runs(fleet.config)]
-        gone = [fleet for fleet in serving.fleets if fleet not in kept]
-        serving.replace([*kept, *new])
-        serving.weigh(self.described.weight)
-        if gone:
-            self._retire(Variants(gone))
-
-    def _pools_changed(self, task: asyncio.Task[None]) -> None:
-        self._pooling = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.last_failure = str(error)
-            self._pools_after = time.monotonic() + LONGEST_RETRY_SECONDS
-            logger.error("%s: no fleet for a further type of its pools: %r", self.name, error)
 
     async def _take_over(self, config_name: str) -> bool:
         """Report the new fleet as up and give it the traffic; False where no deployment awaits it."""
@@ -363,10 +308,9 @@ class RunningEndpoint:
     async def remove(self, *, drain: bool) -> None:
         """The endpoint is gone (``drain``), or the runtime ends: stop every fleet. At the end nothing is waited for."""
         self._ending = not drain
-        for task in (self._deployment, self._pooling):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        if self._deployment is not None:
+            self._deployment.cancel()
+            await asyncio.gather(self._deployment, return_exceptions=True)
         serving, self.serving = self.serving, None
         if serving is not None:
             if drain:
@@ -386,13 +330,21 @@ UNREACHABLE_SECONDS = 2.0
 class Reconciler:
     """Holds the endpoints and keeps them as deployed."""
 
-    def __init__(self, *, reader: EmulatorReader, settings: RuntimeSettings, new_fleet: NewFleet) -> None:
-        """``new_fleet`` makes a fleet for an endpoint's config."""
-        self.endpoints: dict[str, RunningEndpoint] = {}
+    def __init__(
+        self,
+        *,
+        reader: EmulatorReader,
+        settings: RuntimeSettings,
+        new_fleet: NewFleet,
+        no_capacity: Callable[[str], None] = lambda _component: None,
+    ) -> None:
+        """``new_fleet`` makes a fleet for an endpoint's config, ``no_capacity`` counts a request without copies."""
+        self.endpoints: dict[str, RunningEndpoint | ComponentEndpoint] = {}
         self.unreachable: str | None = None
         self._reader = reader
         self._settings = settings
         self._new_fleet = new_fleet
+        self._no_capacity = no_capacity
         self._mark: str | None = None
         self._stopped = False
         self._described: tuple[DeployedEndpoint, ...] = ()
@@ -444,7 +396,7 @@ class Reconciler:
                 self._remove(name)
         for name, found in alive.items():
             if name not in self.endpoints:
-                self.endpoints[name] = RunningEndpoint(described=found, reader=self._reader, new_fleet=self._new_fleet)
+                self.endpoints[name] = self._new_endpoint(found)
             try:
                 self.endpoints[name].apply(found, as_of=as_of)
                 self.endpoints[name].errors.went_well()
@@ -452,6 +404,13 @@ class Reconciler:
                 self.endpoints[name].errors.failed(error)
         if any(endpoint.changing for endpoint in self.endpoints.values()):
             self._changed_at = time.monotonic()
+
+    def _new_endpoint(self, found: DeployedEndpoint) -> RunningEndpoint | ComponentEndpoint:
+        if not found.has_components:
+            return RunningEndpoint(described=found, reader=self._reader, new_fleet=self._new_fleet)
+        return ComponentEndpoint(
+            described=found, reader=self._reader, new_fleet=self._new_fleet, no_capacity=self._no_capacity
+        )
 
     def _remove(self, name: str) -> None:
         endpoint = self.endpoints.pop(name)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tritonstack.loopback.http_server import InvokeError
-from tritonstack.naming import endpoint_log_group
 from tritonstack_local import ACCOUNT, REGION
 
 NO_STATUS = 0
@@ -75,11 +74,8 @@ class ContainerAddress:
     """Address of a container's log, for errors that name it."""
 
     endpoint: str
+    log_group: str
     log_stream: str
-
-    @property
-    def log_group(self) -> str:
-        return endpoint_log_group(self.endpoint)
 
     @property
     def log_stream_arn(self) -> str:
@@ -105,6 +101,16 @@ class ContainerAddress:
             "metrics for each container in Amazon CloudWatch, resolve the issue, and try again.",
         )
 
+    def stream_timed_out(self, *, seconds: float) -> InvokeError:
+        """A stream took longer than SageMaker allows. The sentence is not AWS's: no source has it."""
+        message = f"The model did not finish the response within {seconds:.0f} seconds."
+        return _model_stream_error(message, error_code="ModelInvocationTimeExceeded")
+
+    def stream_broken(self) -> InvokeError:
+        """The container closed the connection within a stream, as it does when it ends."""
+        message = f"The connection to the container of endpoint {self.endpoint} was closed before the response ended."
+        return _model_stream_error(message, error_code="StreamBroken")
+
     def no_answer(self) -> InvokeError:
         """The container closed the connection, as it does when it ends."""
         return self.model_error(
@@ -112,3 +118,9 @@ class ContainerAddress:
             message=f"Amazon SageMaker could not get a response from the {self.endpoint} endpoint. This can occur when "
             "CPU or memory utilization is high. To check your utilization, see Amazon CloudWatch.",
         )
+
+
+def _model_stream_error(message: str, *, error_code: str) -> InvokeError:
+    """An error within a stream; 424 is counted as ModelError's, whose container gave no status."""
+    members = {"ErrorCode": error_code, "OriginalStatusCode": NO_STATUS}
+    return InvokeError("ModelStreamError", 424, message, members)

@@ -24,6 +24,7 @@ import psutil
 from tritonstack import aws_names
 from tritonstack.errors import TritonstackError
 from tritonstack.loopback.http_server import HttpResponse, InvokeError
+from tritonstack.naming import component_log_group, endpoint_log_group
 from tritonstack.untrusted.unpacking import UnpackLimits
 from tritonstack_local import NO_MODEL_DATA
 from tritonstack_local.container import ContainerSettings, TritonContainer
@@ -133,17 +134,11 @@ class RunningFleet:
         self._settings = parts.settings
         own = f"{config.name}.{next(_numbers)}"  # a config that is deployed again gets a folder and a log of its own
         self.instance_id = "i-" + hashlib.sha256(f"{endpoint}/{own}/{self.started_at}".encode()).hexdigest()[:17]
-        self.folder = parts.settings.state / "fleets" / endpoint / config.variant / own
-        self.address = ContainerAddress(
-            endpoint=endpoint,
-            log_stream=f"{config.variant}/{self.instance_id}",
-        )
+        self.folder = parts.settings.state / "fleets" / endpoint / (config.component or config.variant) / own
+        self.address = _address(endpoint, config, self.instance_id)
         self.metrics = FleetMetrics(
             dimensions=Dimensions(
-                endpoint=endpoint,
-                variant=config.variant,
-                config=config.name,
-                instance_type=config.instance_type if config.pooled else "",
+                endpoint=endpoint, variant=config.variant, config=config.name, component=config.component
             )
         )
         self.store = ModelStore(
@@ -168,6 +163,7 @@ class RunningFleet:
         self.in_flight = 0
         self._drained: asyncio.Event | None = None
         self.invoke_seconds = parts.settings.invoke_seconds
+        self.stream_seconds = parts.settings.stream_seconds
         self.variant_header = config.variant.encode()
         self.before_removal: Callable[[RunningFleet], Awaitable[None]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -257,7 +253,12 @@ class RunningFleet:
             model_data=None if model.multi_model else self._model_data,
         )
         container = await self._launch(settings)
-        client = ContainerClient(open_sockets=lambda count: _connect(container, count), settings=self._settings)
+        client = ContainerClient(
+            open_sockets=lambda count: _connect(container.connect, count),
+            open_single_model=lambda: _connect(container.connect_single_model, 1),
+            single_model_path=container.single_model_path,
+            settings=self._settings,
+        )
         try:
             await self._await_ping(container, client)
             await client.open()
@@ -424,14 +425,23 @@ class RunningFleet:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def _connect(container: TritonContainer, count: int) -> list[socket.socket]:
+def _address(endpoint: str, config: DeployedConfig, instance_id: str) -> ContainerAddress:
+    """Of a component a stream is named after the instance alone (UNVERIFIED)."""
+    if config.component is not None:
+        group = component_log_group(config.component)
+        return ContainerAddress(endpoint=endpoint, log_group=group, log_stream=instance_id)
+    stream = f"{config.variant}/{instance_id}"
+    return ContainerAddress(endpoint=endpoint, log_group=endpoint_log_group(endpoint), log_stream=stream)
+
+
+async def _connect(connect: Callable[[], socket.socket], count: int) -> list[socket.socket]:
     """Connected sockets, opened within a fraction of a millisecond. Raises OSError."""
 
-    def connect() -> list[socket.socket]:
+    def connect_all() -> list[socket.socket]:
         connected: list[socket.socket] = []
         try:
             for _ in range(count):
-                connected.append(container.connect())
+                connected.append(connect())
                 connected[-1].setblocking(False)
         except OSError:
             for one in connected:
@@ -439,4 +449,4 @@ async def _connect(container: TritonContainer, count: int) -> list[socket.socket
             raise
         return connected
 
-    return await asyncio.to_thread(connect)
+    return await asyncio.to_thread(connect_all)

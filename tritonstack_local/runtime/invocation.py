@@ -17,21 +17,26 @@ from tritonstack import aws_names
 from tritonstack.aws.sagemaker_rules import INSUFFICIENT_STORAGE
 from tritonstack.loopback.http_server import Headers, HttpResponse, InvokeError, Request
 from tritonstack_local.runtime import errors
-from tritonstack_local.runtime.container import SINGLE_MODEL_LINE, ContainerClient
+from tritonstack_local.runtime.container import ContainerClient
 from tritonstack_local.runtime.fleet import FleetState, RunningFleet
 from tritonstack_local.runtime.model_cache import TARGET_MODEL, CachedModel
 from tritonstack_local.runtime.pool import ContainerGoneError, RequestOutcome, UpstreamConnection
 
 CUSTOM_ATTRIBUTES = b"x-amzn-sagemaker-custom-attributes"
 TARGET_VARIANT = b"x-amzn-sagemaker-target-variant"
+COMPONENT = b"x-amzn-sagemaker-inference-component"
 UNSUPPORTED = {
-    b"x-amzn-sagemaker-inference-component": "InferenceComponentName",
     b"x-amzn-sagemaker-target-container-hostname": "TargetContainerHostname",
     b"x-amzn-sagemaker-session-id": "SessionId",
     b"x-amzn-sagemaker-enable-explanations": "EnableExplanations",
 }
 """Headers of InvokeEndpoint's members that would change what answers (botocore's model of sagemaker-runtime)."""
-_NOT_AT_ONCE = frozenset({TARGET_VARIANT, *UNSUPPORTED})
+_NOT_AT_ONCE = frozenset({TARGET_VARIANT, COMPONENT, *UNSUPPORTED})
+COMPONENT_NOT_ALLOWED = (
+    "Inference Component Name header is not allowed for endpoints to which you dont plan to deploy inference "
+    "components."
+)
+"""SageMaker's own spelling (tests of BerriAI/litellm); what follows it there is not known."""
 PASSED_ON = (b"content-type", b"accept", CUSTOM_ATTRIBUTES)
 GIVEN_BACK = (b"content-type", CUSTOM_ATTRIBUTES)
 _TARGET_MODEL = re.compile(r"[!-~][ -~]{0,1023}")
@@ -117,7 +122,8 @@ def invoke_at_once(fleet: RunningFleet, request: Request, done: Done) -> bool:
         concurrent=fleet.in_flight,
         began=time.monotonic(),
     )
-    connection.start(_head(model.line, request), request.body, seconds=_left(fleet, request), ended=call.ended)
+    head = container_head(model.line, request.headers, length=len(request.body))
+    connection.start(head, request.body, seconds=_left(fleet, request), ended=call.ended)
     return True
 
 
@@ -167,14 +173,21 @@ class _Measured:
     hit: bool | None = None
 
 
-async def _invoke(fleet: RunningFleet, request: Request, measured: _Measured) -> HttpResponse:
-    target = request.headers.get(TARGET_MODEL)
+def check_members(fleet: RunningFleet, request: Request) -> None:
+    """Raise InvokeError where a header names what is not here, or what the local runtime does not have."""
     variant = request.headers.get(TARGET_VARIANT)
     for header in UNSUPPORTED.keys() & request.headers.keys():
         raise errors.validation_error(f"The local runtime does not support {UNSUPPORTED[header]} of InvokeEndpoint.")
+    if COMPONENT in request.headers and fleet.config.component is None:
+        raise errors.validation_error(COMPONENT_NOT_ALLOWED)
     if variant is not None and variant.decode("latin-1") != fleet.config.variant:
         unknown = errors.shortened(variant.decode("latin-1"))
         raise errors.validation_error(f"Variant {unknown} was not found for endpoint {fleet.endpoint}.")
+
+
+async def _invoke(fleet: RunningFleet, request: Request, measured: _Measured) -> HttpResponse:
+    target = request.headers.get(TARGET_MODEL)
+    check_members(fleet, request)
     if not fleet.config.model.multi_model:
         if target is not None:
             raise errors.validation_error(
@@ -198,7 +211,8 @@ async def _invoke(fleet: RunningFleet, request: Request, measured: _Measured) ->
         fleet.models.release(model)
 
 
-def _client(fleet: RunningFleet) -> ContainerClient:
+def running_client(fleet: RunningFleet) -> ContainerClient:
+    """The fleet's container. Raises InvokeError: ServiceUnavailable."""
     if not fleet.ready.is_set():
         raise errors.service_unavailable(f"The container of endpoint {fleet.endpoint} is being started again.")
     if fleet.client is None or fleet.state is FleetState.STOPPED:
@@ -206,26 +220,27 @@ def _client(fleet: RunningFleet) -> ContainerClient:
     return fleet.client
 
 
-def _head(line: bytes, request: Request) -> bytes:
-    """The head of the request to the container."""
+def container_head(line: bytes, headers: Headers, *, length: int) -> bytes:
+    """The head of a request to the container, with a body of ``length`` bytes."""
     parts = [line]
-    headers = request.headers
     for name in PASSED_ON:
         value = headers.get(name)
         if value is not None:
             parts.append(b"%b: %b\r\n" % (name, value))
-    parts.append(b"content-length: %d\r\n\r\n" % len(request.body))
+    parts.append(b"content-length: %d\r\n\r\n" % length)
     return b"".join(parts)
 
 
 async def _call(fleet: RunningFleet, model: CachedModel | None, request: Request, measured: _Measured) -> HttpResponse:
     """Send the request to the container; ``model`` is None where it serves a single one."""
-    client = _client(fleet)
-    line = SINGLE_MODEL_LINE if model is None else model.line
+    client = running_client(fleet)
+    line = client.single_model_line if model is None else model.line
+    head = container_head(line, request.headers, length=len(request.body))
+    send = client.generate if model is None and client.generates else client.invoke
     outcome: RequestOutcome
     began = time.monotonic()
     try:
-        outcome = await client.invoke(_head(line, request), request.body, seconds=_left(fleet, request))
+        outcome = await send(head, request.body, seconds=_left(fleet, request))
     except (TimeoutError, ContainerGoneError) as error:
         outcome = error
     finally:

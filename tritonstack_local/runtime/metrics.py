@@ -70,6 +70,13 @@ OF_MODELS = (
     aws_names.MODEL_LOADING_WAIT_TIME,
 )
 """Times of models, which a fleet's own figures do not have."""
+OF_COPIES = {
+    aws_names.INVOCATIONS_PER_INSTANCE: aws_names.INVOCATIONS_PER_COPY,
+    aws_names.CONCURRENT_REQUESTS_PER_MODEL: aws_names.CONCURRENT_REQUESTS_PER_COPY,
+}
+"""What an inference component's figures are called in place of a variant's."""
+NORMALIZED = (aws_names.CPU_UTILIZATION, aws_names.MEMORY_UTILIZATION)
+"""Of a component's reservation; here of the instance, as of a variant (fidelity page)."""
 VALUES_A_DATUM = 150
 """PutMetricData's limit of unique values in one datum (CloudWatch API reference)."""
 
@@ -108,19 +115,17 @@ class Dimensions(NamedTuple):
     endpoint: str
     variant: str
     config: str
-    instance_type: str = ""  # of instance pools; empty without
+    component: str | None = None  # whose container it is, if one's
 
     def of_endpoint(self) -> list[dict[str, str]]:
-        """EndpointName and VariantName."""
+        """EndpointName and VariantName, or InferenceComponentName."""
+        if self.component is not None:
+            return aws_names.dimension_list({aws_names.COMPONENT_NAME: self.component})
         return aws_names.dimension_list(aws_names.variant_dimensions(self.endpoint, self.variant))
 
     def of_fleet(self) -> list[dict[str, str]]:
         """These and EndpointConfigName."""
         return [*self.of_endpoint(), {"Name": aws_names.ENDPOINT_CONFIG_NAME, "Value": self.config}]
-
-    def of_type(self) -> list[dict[str, str]]:
-        """Those of the endpoint and InstanceType."""
-        return [*self.of_endpoint(), {"Name": aws_names.INSTANCE_TYPE, "Value": self.instance_type}]
 
 
 class FleetMetrics:
@@ -129,6 +134,7 @@ class FleetMetrics:
     def __init__(self, *, dimensions: Dimensions, clock: Callable[[], float] = time.time) -> None:
         """``clock`` gives seconds since 1970."""
         self.dimensions = dimensions
+        self._names = {} if dimensions.component is None else OF_COPIES
         self.instance_count = 1
         self._clock = clock
         self._minutes: dict[int, Minute] = {}
@@ -224,22 +230,29 @@ class FleetMetrics:
             total = samples[-1] if is_count else sum(samples) / len(samples)
             count = self.instance_count if name in SHARED else 1
             unit, spread = "None" if is_count else "Percent", Spread(count, total, total / count, total / count)
-            datum = {"MetricName": name, "Unit": unit, "StatisticValues": spread.statistics()}
-            yield aws_names.INSTANCES, {**datum, "Timestamp": stamp, "Dimensions": self.dimensions.of_endpoint()}
+            datum = {"Unit": unit, "StatisticValues": spread.statistics(), "Timestamp": stamp}
+            datum["Dimensions"] = self.dimensions.of_endpoint()
+            if self.dimensions.component is None:
+                yield aws_names.INSTANCES, {**datum, "MetricName": name}
+            elif name in NORMALIZED:
+                yield aws_names.COMPONENT_INSTANCES, {**datum, "MetricName": f"{name}{aws_names.NORMALIZED}"}
 
     def _data(self, number: int, minute: Minute) -> Iterator[tuple[str, dict[str, Any]]]:
         stamp = datetime.fromtimestamp(number * 60, tz=UTC)
         # Concurrency is of high resolution: in the 10 seconds in which it is taken, which happens every 5.
         fine = datetime.fromtimestamp(min(int(self._clock() // 10), number * 6 + 5) * 10, tz=UTC)
         data: list[tuple[str, list[dict[str, Any]]]] = [
-            (name, [{"MetricName": name, "Unit": "None", "StatisticValues": spread.statistics()}])
+            (
+                name,
+                [{"MetricName": self._names.get(name, name), "Unit": "None", "StatisticValues": spread.statistics()}],
+            )
             for name, spread in minute.counted.items()
         ]
         data += [(name, list(_distribution(name, histogram))) for name, histogram in minute.times.items()]
-        kinds = [(self.dimensions.of_endpoint(), ()), (self.dimensions.of_fleet(), OF_MODELS)]
-        if self.dimensions.instance_type:
-            kinds.append((self.dimensions.of_type(), OF_MODELS))
-        for dimensions, left_out in kinds:
+        sets: list[tuple[list[dict[str, str]], tuple[str, ...]]] = [(self.dimensions.of_endpoint(), ())]
+        if self.dimensions.component is None:
+            sets.append((self.dimensions.of_fleet(), OF_MODELS))
+        for dimensions, left_out in sets:
             for name, parts in data:
                 time = fine if name == aws_names.CONCURRENT_REQUESTS_PER_MODEL else stamp
                 for part in parts if name not in left_out else ():

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -211,6 +212,17 @@ class Publisher:
         unsent, self._unsent = self._unsent, []
         left = await asyncio.to_thread(self._put, by_namespace(unsent))
         self._unsent = left + self._unsent
+
+    def no_capacity(self, component: str) -> None:
+        """Count a request to a component without copies: the one figure of a component that has no container."""
+        datum = {
+            "MetricName": aws_names.NO_CAPACITY_FAILURES,
+            "Dimensions": aws_names.dimension_list({aws_names.COMPONENT_NAME: component}),
+            "Timestamp": datetime.now(UTC),
+            "Unit": "None",
+            "Value": 1.0,
+        }
+        self._unsent.append((aws_names.SAGEMAKER, datum))
 
     def _failed(self, fleet: RunningFleet, error: Exception) -> None:
         if (errors := self._errors.get(fleet)) is not None:

@@ -23,6 +23,7 @@ class RuntimeSettings:
     # how long a request may take in the container, and how long it waits for a model to load (developer guide, invoke-
     # multi-model-endpoint)
     invoke_seconds: float = 60.0
+    stream_seconds: float = 480.0  # how long a streamed response may take (developer guide: up to 8 minutes)
     load_seconds: float = 360.0  # how long loading goes on after its first caller gave up (same page)
     unload_seconds: float = 355.0  # how long an unload may take: Triton's front end polls up to 350 s
     reconcile_seconds: float = 0.25  # the pause between two looks at what is deployed while something changes

@@ -6,11 +6,13 @@ import re
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.e2e.calls import invoke, target_model
 from tests.e2e.conftest import MANY
 from tests.e2e.project import REPOSITORY, Project
+from tritonstack.client import ModelClient
 from tritonstack.config import load_environment
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack_local.aws import LocalAws
@@ -34,6 +36,10 @@ def loaded(deployed: LocalAws) -> LocalAws:
     request = (REPOSITORY / "model_repos/digits-onnx/sample/request.json").read_bytes()
     for _ in range(20):
         client.invoke_endpoint(EndpointName="local-single", ContentType="application/json", Body=request)
+    ours = ModelClient(environment="local", session=deployed.session(), latency_metric=True)
+    ours.invoke("many/adds-00", {"x": np.ones((1, 1), np.float32)})
+    ours.invoke("single/digits-onnx", {"pixels": np.zeros((1, 64), np.float32)})
+    assert ours.publish_latencies() == 2
     with pytest.raises(client.exceptions.ModelError):
         client.invoke_endpoint(EndpointName="local-single", ContentType="application/json", Body=b"{}")
     return deployed

@@ -85,7 +85,7 @@ async def played(pairs: Pairs, *, parallel: int, unload: float, cached: bool) ->
         unload=container.unload,
         store=cast("ModelStore", files),
         settings=replace(limits, load_seconds=FOREVER, victim_patience_seconds=FOREVER, max_parallel_loads=parallel),
-        address=ContainerAddress(endpoint="e", log_stream="s"),
+        address=ContainerAddress(endpoint="e", log_group="/aws/sagemaker/Endpoints/e", log_stream="s"),
         events=cast("FleetMetrics", nothing),
         log=lambda _: None,
         limit=PLACES,

@@ -48,6 +48,7 @@ def prove(
     needs: Collection[str] = ("python",),
     loads: tuple[str, ...] = (),
     environments: Mapping[str, Path] | None = None,
+    streamed: Mapping[str, str] | None = None,
     report: Callable[[str], None] = lambda _text: None,
     **request: np.ndarray,
 ) -> Any:
@@ -59,6 +60,7 @@ def prove(
         request=request,
         environments=environments or {},
         loads=loads,
+        streamed=streamed,
         work=folder / "work",
         report=report,
     )
@@ -80,6 +82,35 @@ def test_a_model_that_does_not_load_is_refused_in_the_server_s_words(tmp_path: P
     made = repository(tmp_path, "raise ValueError('no weights')\n")
     with pytest.raises(WorkFailedError, match="no weights"):
         prove(tmp_path, made, x=X)
+
+
+STREAMING = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for request in requests:
+            sender = request.get_response_sender()
+            for value in pb_utils.get_input_tensor_by_name(request, "x").as_numpy().ravel():
+                error = pb_utils.TritonError("a negative number") if value < 0 else None
+                tensors = [] if error else [pb_utils.Tensor("y", np.array([[value * 2]], np.float32))]
+                sender.send(pb_utils.InferenceResponse(tensors, error=error))
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+
+
+@installed
+def test_of_a_decoupled_model_the_values_of_all_responses_are_joined_and_an_error_among_them_fails(
+    tmp_path: Path,
+) -> None:
+    made = repository(tmp_path, STREAMING)
+    config = made / "double/config.pbtxt"
+    config.write_text(f"{config.read_text()}model_transaction_policy {{ decoupled: true }}\n")
+    given = np.array([[2.5, 3.0]], np.float32)
+    assert prove(tmp_path, made, streamed={"y": "FP32"}, x=given[:, :1]).outputs["y"].tolist() == [5.0]
+    with pytest.raises(WorkFailedError, match="a negative number"):
+        prove(tmp_path / "again", made, streamed={"y": "FP32"}, x=-given[:, :1])
 
 
 FAILING = """\

@@ -168,5 +168,10 @@ def test_one_of_several_directories_is_named_and_without_a_folder_there_is_no_mo
 
 def test_the_inference_type_generate_is_noted_with_its_release(one_model: Path) -> None:
     environment = {PREFIX + "INFERENCE_TYPE": "generate"}
-    notes = serve_command(environment, multi_model=False, model_data=one_model, release="25.09").notes
-    assert any("25.03" in note for note in notes)
+    command = serve_command(environment, multi_model=False, model_data=one_model, release="25.09")
+    assert any("25.03" in note for note in command.notes)
+    assert command.generates == f"/v2/models/{command.env['SAGEMAKER_TRITON_DEFAULT_MODEL_NAME']}/generate"
+    older = serve_command(environment, multi_model=False, model_data=one_model, release="25.02")
+    assert (older.generates, any("is ignored" in note for note in older.notes)) == (None, True)
+    inferring = serve_command({PREFIX + "INFERENCE_TYPE": "infer"}, multi_model=False, model_data=one_model)
+    assert inferring.generates is None

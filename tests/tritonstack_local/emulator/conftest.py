@@ -13,6 +13,7 @@ import pytest
 
 from tests.tritonstack_local.emulator.cloudwatch.watching import Watching
 from tests.tritonstack_local.emulator.running import Emulator, make_role
+from tritonstack_local.runtime.event_stream import payload_parts
 
 
 class EchoingRuntime(http.server.BaseHTTPRequestHandler):
@@ -32,6 +33,16 @@ class EchoingRuntime(http.server.BaseHTTPRequestHandler):
         self.send_header("x-Amzn-Invoked-Production-Variant", "main")
         target = self.headers.get("X-Amzn-SageMaker-Target-Model", "")
         self.send_header("X-Amzn-SageMaker-Custom-Attributes", target)
+        if self.path.endswith("invocations-response-stream"):
+            self.send_header("X-Amzn-SageMaker-Content-Type", "text/event-stream")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for number in (b"one", b"two"):
+                part = payload_parts(number + body)
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+                self.wfile.flush()
+            self.wfile.write(b"0\r\n\r\n")
+            return
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -71,6 +71,14 @@ def test_invocation_is_passed_to_the_runtime_and_its_response_returned(fleets: E
         assert response["CustomAttributes"] == "digits.0123456789abcdef.tar.gz"
 
 
+def test_a_stream_is_passed_from_the_runtime_to_the_client(fleets: Emulator) -> None:
+    response = fleets.client("sagemaker-runtime").invoke_endpoint_with_response_stream(
+        EndpointName="dev-digits", ContentType="application/json", Body=b"!"
+    )
+    assert [event["PayloadPart"]["Bytes"] for event in response["Body"]] == [b"one!", b"two!"]
+    assert (response["ContentType"], response["InvokedProductionVariant"]) == ("text/event-stream", "main")
+
+
 def test_model_error_of_the_runtime_reaches_the_client_as_one(fleets: Emulator) -> None:
     runtime = fleets.client("sagemaker-runtime")
     with pytest.raises(runtime.exceptions.ModelError) as refused:

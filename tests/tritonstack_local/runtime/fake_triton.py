@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from pathlib import Path
 
-from tritonstack.loopback.http_server import HttpResponse, Request, Server
+from tritonstack.loopback.http_server import HttpResponse, Request, Server, StreamedResponse
 from tritonstack_local.container import ContainerSettings, TritonContainer
 
+EVENTS = b"text/event-stream; charset=utf-8"
+GENERATED = "/v2/models/m/generate_stream"
 TARGET_MODEL = b"x-amzn-sagemaker-target-model"
 
 
@@ -26,6 +29,7 @@ class FakeTriton:
         failing: TargetModel → the status with which its load fails.
         held: TargetModel → an event for which its invocations wait.
         held_loads: TargetModel → an event for which its load waits.
+        streamed: makes the parts of a single model's response, which then is a stream of events.
         ping_status: the status of /ping's response.
         pings: the number of requests to /ping.
         calls: ("load" | "unload" | "invoke", TargetModel) in the order of arrival.
@@ -40,6 +44,7 @@ class FakeTriton:
         self.held: dict[str, asyncio.Event] = {}
         self.held_loads: dict[str, asyncio.Event] = {}
         self.statuses: dict[str, int] = {}
+        self.streamed: Callable[[], AsyncIterator[bytes]] | None = None
         self.ping_status = 200
         self.pings = 0
         self.exits_at_start: list[int] = []
@@ -64,7 +69,7 @@ class FakeTriton:
             return HttpResponse(self.ping_status, {}, b"")
         if parts == ["models"]:
             return await self._load(container, target, json.loads(request.body))
-        if parts == ["invocations"]:
+        if request.path.decode() == container.single_model_path:
             return await self._invoke("invocations", request)
         if request.method == b"DELETE":
             return await self._unload(container, parts[1], target)
@@ -99,6 +104,8 @@ class FakeTriton:
     async def _invoke(self, target: str, request: Request) -> HttpResponse:
         self.calls.append(("invoke", target))
         self.headers.append(request.headers)
+        if self.streamed is not None:
+            return StreamedResponse(200, {b"content-type": EVENTS}, b"", self.streamed())
         self.in_flight[target] = self.in_flight.get(target, 0) + 1
         try:
             if target in self.held:
@@ -161,6 +168,14 @@ class FakeContainer(TritonContainer):
         if self.exited.done():
             raise ConnectionRefusedError("it has ended")
         return socket.create_connection(("127.0.0.1", self.port), timeout=5)
+
+    connect_single_model = connect
+
+    @property
+    def single_model_path(self) -> str:
+        """As the container of a model named ``m`` has it."""
+        generates = self.settings.environment.get("SAGEMAKER_TRITON_INFERENCE_TYPE") == "generate_stream"
+        return GENERATED if generates else "/invocations"
 
     def model_url(self, name_hash: str) -> str:
         """The folder itself: it shares the file system."""

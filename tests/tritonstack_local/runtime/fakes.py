@@ -24,6 +24,7 @@ from tritonstack.loopback.http_server import HttpResponse, InvokeError, Request
 from tritonstack_local.runtime.app import Runtime
 from tritonstack_local.runtime.callers import Authority
 from tritonstack_local.runtime.deployed import (
+    DeployedComponent,
     DeployedConfig,
     DeployedEndpoint,
     DeployedModel,
@@ -34,6 +35,7 @@ from tritonstack_local.runtime.deployed import (
     Traffic,
     UnreachableError,
 )
+from tritonstack_local.runtime.endpoint import RunningEndpoint
 from tritonstack_local.runtime.errors import model_data_not_found
 from tritonstack_local.runtime.fleet import FleetParts, RunningFleet
 from tritonstack_local.runtime.model_store import S3Objects
@@ -41,6 +43,7 @@ from tritonstack_local.runtime.settings import RuntimeSettings
 
 P = ParamSpec("P")
 ROLE = "arn:aws:iam::123456789012:role/execution"
+IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver"
 
 
 def signed(access_key: str) -> dict[bytes, bytes]:
@@ -125,10 +128,12 @@ class FakeAuthority(Authority):
         """Reachable."""
         self.refused: dict[str, InvokeError] = {}
         self.asked: list[tuple[str, str, Mapping[str, str]]] = []
+        self.actions: list[str] = []
         self.reachable = True
 
-    def refusal(self, *, access_key: str, resource: str, context: Mapping[str, str]) -> InvokeError | None:
+    def refusal(self, *, access_key: str, action: str, resource: str, context: Mapping[str, str]) -> InvokeError | None:
         """The decision."""
+        self.actions.append(action)
         self.asked.append((access_key, resource, context))
         if not self.reachable:
             raise UnreachableError("connection refused")
@@ -184,6 +189,50 @@ class FakeReader(EmulatorReader):
             self.end(endpoint, config)
         return Reported.ENDED
 
+    def component(self, name: str, *, model: str | None, copies: int, endpoint: str = "e") -> None:
+        """A change of a component, or its creation; ``model`` None keeps the one that serves."""
+        found = self.described.get(endpoint) or DeployedEndpoint(
+            name=endpoint,
+            status="InService",
+            config="config-1",
+            pending=None,
+            created="1",
+            generation="1",
+            has_components=True,
+        )
+        others = [each for each in found.components if each.name != name]
+        before = next((each for each in found.components if each.name == name), None)
+        changed = DeployedComponent(
+            name=name,
+            endpoint=endpoint,
+            variant="fleet",
+            generation=before.generation + 1 if before else 1,
+            serving=before.serving if before else None,
+            pending=model or (before.serving if before else None),
+            copies=copies,
+        )
+        self.described[endpoint] = replace(found, components=(*others, changed))
+
+    def component_config(self, component: DeployedComponent) -> DeployedConfig:
+        """As ``config`` of the model's name."""
+        model = component.pending or component.serving
+        if model not in self.configs:
+            raise DeploymentError(f"Could not find model {model}")
+        return replace(self.configs[model][0], variant=component.variant, component=component.name)
+
+    def report_component(self, component: DeployedComponent, *, outcome: str, reason: str = "") -> bool:
+        """What the emulator does with a report."""
+        found = self.described[component.endpoint]
+        now = next((each for each in found.components if each.name == component.name), None)
+        if now is None or now.generation != component.generation or now.pending is None:
+            return False
+        self.reports.append((component.name, str(now.pending), outcome, reason))
+        serving = now.pending if outcome == "in_service" else now.serving
+        ended = replace(now, serving=serving, pending=None)
+        others = [each for each in found.components if each.name != component.name]
+        self.described[component.endpoint] = replace(found, components=(*others, ended))
+        return True
+
     def shift(self, endpoint: str, instances: int, *, of: int = 4) -> None:
         """A step of a deployment: the new fleet is to take the calls of so many instances."""
         self.described[endpoint] = replace(self.described[endpoint], traffic=Traffic(instances=instances, of=of))
@@ -200,7 +249,6 @@ class FakeReader(EmulatorReader):
         *others: DeployedConfig,
         max_models: int | None = None,
         weights: tuple[float, ...] = (),
-        pools: Mapping[str, int] | None = None,
     ) -> None:
         """CreateEndpoint, or UpdateEndpoint where there is one, with the variants of a config."""
         variants = (config, *others)
@@ -219,7 +267,6 @@ class FakeReader(EmulatorReader):
                 **(before.weights if before else {}),
                 **{(one.name, one.variant): weight for one, weight in zip(variants, weights, strict=False)},
             },
-            pools={(config.name, config.variant): pools} if pools else {},
             max_loaded_models=max_models,
         )
 
@@ -228,8 +275,8 @@ def config(name: str = "config-1", *, multi_model: bool = True, **changes: Any) 
     """A variant of an endpoint config, over a model."""
     model = DeployedModel(
         name=f"{name}-model",
-        image="763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3",
-        environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
+        image=f"{IMAGE}:{changes.pop('release', '24.09')}-py3",
+        environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false", **changes.pop("environment", {})},
         multi_model=multi_model,
         data=S3Location(bucket="models", key=changes.pop("key", "prefix/" if multi_model else "prefix/one.tar.gz")),
         cache_enabled=changes.pop("cache_enabled", True),
@@ -286,6 +333,7 @@ class Stage:
         endpoint: str = "e",
         body: bytes = b"x",
         variant: str | None = None,
+        component: str | None = None,
         access_key: str = "testing",
     ) -> HttpResponse:
         """InvokeEndpoint as the HTTP server hands it over: at once where that goes. Raises InvokeError."""
@@ -294,6 +342,8 @@ class Stage:
             headers[b"x-amzn-sagemaker-target-model"] = target.encode()
         if variant is not None:
             headers[b"x-amzn-sagemaker-target-variant"] = variant.encode()
+        if component is not None:
+            headers[b"x-amzn-sagemaker-inference-component"] = component.encode()
         request = Request(
             method=b"POST",
             path=f"/endpoints/{endpoint}/invocations".encode(),
@@ -323,10 +373,16 @@ class Stage:
 
     def fleet(self, endpoint: str = "e") -> RunningFleet:
         """The only fleet in service."""
-        serving = self.runtime.reconciler.endpoints[endpoint].serving
+        serving = self.endpoint(endpoint).serving
         assert serving is not None
         assert serving.only is not None
         return serving.only
+
+    def endpoint(self, name: str = "e") -> RunningEndpoint:
+        """An endpoint whose variants have models."""
+        found = self.runtime.reconciler.endpoints[name]
+        assert isinstance(found, RunningEndpoint)
+        return found
 
     async def boto3(self, **arguments: Any) -> Any:
         """InvokeEndpoint through boto3, in a thread; the response's Body is already read."""
@@ -358,7 +414,7 @@ class Stage:
     def serves(self, name: str, endpoint: str = "e") -> bool:
         """Whether this config's fleet takes the traffic."""
         found = self.runtime.reconciler.endpoints.get(endpoint)
-        return found is not None and found.serving is not None and found.serving.config_name == name
+        return isinstance(found, RunningEndpoint) and found.serving is not None and found.serving.config_name == name
 
 
 class Callers:

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError, CredentialRetrievalError
 from tests.tritonstack_local.http_fake import responding
 from tests.tritonstack_local.runtime.fakes import ROLE, Stage, asynchronous, config, settings, signed, stage, until
 from tritonstack.loopback.http_server import InvokeError, Request
-from tritonstack_local.runtime.callers import Authority, Roles, access_key_of
+from tritonstack_local.runtime.callers import INVOKE, Authority, Roles, access_key_of
 from tritonstack_local.runtime.deployed import DeploymentError, RoleRefusedError, S3Location, UnreachableError
 from tritonstack_local.runtime.model_store import S3Objects
 
@@ -154,7 +154,7 @@ def test_a_decision_is_an_error_response_or_none(
     unreachable = pytest.raises(UnreachableError) if expected is UnreachableError else nullcontext()
     with responding(json.dumps(document).encode(), status=status) as (port, seen), unreachable:
         authority = Authority(settings(tmp_path, emulator_url=f"http://127.0.0.1:{port}"))
-        refusal = authority.refusal(access_key=access_key, resource="r", context={})
+        refusal = authority.refusal(access_key=access_key, action=INVOKE, resource="r", context={})
         assert (refusal.code if refusal else None) == expected
     assert seen == ["POST /_tritonstack/iam/decisions HTTP/1.1"]
 

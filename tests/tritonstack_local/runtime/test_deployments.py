@@ -94,7 +94,7 @@ async def test_an_update_moves_the_traffic_and_no_call_fails(tmp_path: Path) -> 
         for number in (2, 3):
             at.reader.deploy("e", config(f"config-{number}"))
             await at.in_service(f"config-{number}")
-            await until(lambda: not at.runtime.reconciler.endpoints["e"].draining)
+            await until(lambda: not at.endpoint().draining)
         await callers.more()
         await callers.stop()
         assert [container.exited.done() for container in at.triton.containers] == [True, True, False]

@@ -25,7 +25,7 @@ from tritonstack_local.runtime.publisher import REQUEST_NOTES, LogShipper
 
 ENDPOINT = {"EndpointName": "e", "VariantName": "v"}
 FLEET = ENDPOINT | {"EndpointConfigName": "c"}
-ADDRESS = ContainerAddress(endpoint="e", log_stream="s")
+ADDRESS = ContainerAddress(endpoint="e", log_group="/aws/sagemaker/Endpoints/e", log_stream="s")
 
 
 class Clock:

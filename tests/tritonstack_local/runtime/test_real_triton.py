@@ -8,6 +8,9 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
+from botocore.exceptions import ClientError
+
 from tests.tritonstack_local.runtime.fakes import FakeObjects, Stage, asynchronous, config, stage, until
 
 CONFIG = """
@@ -34,16 +37,44 @@ class TritonPythonModel:
             answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", given + np.float32(ADDED))]))
         return answers
 """
+GENERATING = """
+backend: "python"
+max_batch_size: 0
+model_transaction_policy { decoupled: true }
+input [ { name: "WORDS" data_type: TYPE_STRING dims: [ 1 ] } ]
+output [ { name: "WORD" data_type: TYPE_STRING dims: [ 1 ] } ]
+instance_group [ { count: 1 kind: KIND_GPU } ]
+"""
+GENERATOR = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for request in requests:
+            sender = request.get_response_sender()
+            words = pb_utils.get_input_tensor_by_name(request, "WORDS").as_numpy()[0].decode().split()
+            for word in words:
+                error = pb_utils.TritonError("no such word") if word == "fail" else None
+                tensors = [] if error else [pb_utils.Tensor("WORD", np.array([word], dtype=object))]
+                sender.send(pb_utils.InferenceResponse(tensors, error=error))
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
 REQUEST = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [2], "data": [1, 2]}]}).encode()
 
 
 def adding(added: int, *, initialize: str = "pass") -> bytes:
     """An archive whose model adds a number."""
     source = MODEL.replace("INITIALIZE", initialize).replace("ADDED", str(added))
+    return archived("adder", config=CONFIG, source=source)
+
+
+def archived(name: str, *, config: str, source: str) -> bytes:
+    """An archive with one Python model."""
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w:gz") as tar:
-        for name, text in (("adder/config.pbtxt", CONFIG), ("adder/1/model.py", source)):
-            member = tarfile.TarInfo(name)
+        for path, text in ((f"{name}/config.pbtxt", config), (f"{name}/1/model.py", source)):
+            member = tarfile.TarInfo(path)
             member.size = len(text)
             tar.addfile(member, io.BytesIO(text.encode()))
     return data.getvalue()
@@ -87,3 +118,30 @@ async def test_a_loaded_model_responds_all_the_while_another_one_loads(tmp_path:
             assert not loading.done()
             go.touch()
             assert await loading == expected
+
+
+@asynchronous
+async def test_a_decoupled_model_streams_its_responses_and_its_errors_are_events(tmp_path: Path) -> None:
+    bucket = models(words=archived("writer", config=GENERATING, source=GENERATOR))
+    generates = {"SAGEMAKER_TRITON_INFERENCE_TYPE": "generate_stream"}
+    deployed = config(multi_model=False, key="words.tar.gz", release="25.09", environment=generates)
+    async with stage(tmp_path, deployed, objects=bucket, real=True) as at:
+
+        def stream(body: dict[str, str]) -> list[dict[str, str]]:
+            response = at.client.invoke_endpoint_with_response_stream(EndpointName="e", Body=json.dumps(body).encode())
+            text = b"".join(event["PayloadPart"]["Bytes"] for event in response["Body"]).decode()
+            return [json.loads(event.removeprefix("data: ")) for event in text.split("\n\n") if event]
+
+        words = await asyncio.to_thread(stream, {"WORDS": "tokens as they come"})
+        assert words == [{"model_name": "writer", "model_version": "1", "WORD": each} for each in words_of(words)]
+        assert words_of(words) == ["tokens", "as", "they", "come"]
+        failed = await asyncio.to_thread(stream, {"WORDS": "one fail"})
+        assert (failed[0]["WORD"], failed[1]) == ("one", {"error": "no such word"})
+        with pytest.raises(ClientError) as caught:
+            await asyncio.to_thread(stream, {"WORDS": []})
+        assert caught.value.response["Error"]["Code"] == "ModelError"
+
+
+def words_of(events: list[dict[str, str]]) -> list[str]:
+    """What the events say."""
+    return [event["WORD"] for event in events]

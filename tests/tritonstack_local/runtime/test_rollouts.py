@@ -36,7 +36,7 @@ def test_a_split_gives_the_new_fleet_its_exact_part_of_any_run_of_calls(instance
 
 def endpoint(at: Stage) -> RunningEndpoint:
     """The one endpoint."""
-    return at.runtime.reconciler.endpoints["e"]
+    return at.endpoint()
 
 
 def requests(at: Stage) -> dict[str, int]:

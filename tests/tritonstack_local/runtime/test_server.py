@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.tritonstack_local.runtime.fakes import asynchronous, until
-from tritonstack.loopback.http_server import PIPELINED_REQUESTS, Done, HttpResponse, Request, Server
+from tritonstack.loopback.http_server import PIPELINED_REQUESTS, Done, HttpResponse, Request, Server, StreamedResponse
 
 Handle = Callable[[Request], Awaitable[HttpResponse]]
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -290,3 +290,37 @@ async def test_pipelined_requests_are_held_up_to_a_bound_and_all_get_responses_i
     await sending
     writer.close()
     await server.stop(seconds=1)
+
+
+def streaming(*parts: bytes, error: Exception | None = None) -> Handle:
+    """Responds with these parts, then with an error in them."""
+
+    async def body() -> AsyncIterator[bytes]:
+        for part in parts:
+            yield part
+        if error is not None:
+            raise error
+
+    async def handle(_request: Request) -> HttpResponse:
+        return StreamedResponse(200, {}, b"", body())
+
+    return handle
+
+
+@asynchronous
+async def test_a_streamed_response_is_chunked_and_the_next_request_gets_its_own() -> None:
+    async with client(handle=streaming(b"one", b"", b"three")) as (reader, writer):
+        for _ in range(2):
+            writer.write(b"POST /a HTTP/1.1\r\n\r\n")
+        for _ in range(2):
+            assert b"transfer-encoding: chunked\r\n" in await reader.readuntil(b"\r\n\r\n")
+            assert await reader.readuntil(b"0\r\n\r\n") == b"3\r\none\r\n5\r\nthree\r\n0\r\n\r\n"
+
+
+@asynchronous
+async def test_an_error_within_a_stream_ends_the_connection_without_its_last_chunk() -> None:
+    lines: list[str] = []
+    async with client(handle=streaming(b"one", error=ValueError("no more")), log=lines.append) as (reader, writer):
+        writer.write(b"POST /a HTTP/1.1\r\n\r\n")
+        assert (await reader.read()).endswith(b"3\r\none\r\n")
+    assert any("no more" in line for line in lines)

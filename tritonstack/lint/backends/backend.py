@@ -47,8 +47,7 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         meant = "" if model.backend in known_backends() else _meant(model.backend)
         advice = _advice(view, model.backend) or (f"write {meant}" if meant else nearest(model.backend, known, most=1))
         yield at_line(model, line, "backend-not-in-release", f"backend {model.backend}", allowed, advice)
-    if config.decoupled:
-        # From release 25.03 on /invocations can be set to generate (sagemaker_server.cc); settings refuse that.
+    if config.decoupled and view.target.infers:
         yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true")
     if node.has("model_repository_agents"):
         yield at_field(model, "model_repository_agents", "repository-agent", "model_repository_agents")

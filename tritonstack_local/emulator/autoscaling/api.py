@@ -8,11 +8,11 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from tritonstack import aws_names
 from tritonstack.naming import scalable_variant
-from tritonstack_local.emulator.autoscaling import target_tracking
+from tritonstack_local.emulator.autoscaling import step_scaling, target_tracking
+from tritonstack_local.emulator.autoscaling.activities import Activities, failed_lately
+from tritonstack_local.emulator.autoscaling.scalable import Scalable, Scalables
 from tritonstack_local.emulator.autoscaling.schedule import Moments, moments
-from tritonstack_local.emulator.autoscaling.target_tracking import Activities, failed_lately
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.faults import logged_faults
 from tritonstack_local.emulator.iam.authorization import current_principal, enforced
@@ -27,33 +27,32 @@ from tritonstack_local.emulator.ministack_adapter.core import (
     request_scope,
 )
 from tritonstack_local.emulator.request_validation import RefusedError
-from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 from tritonstack_local.emulator.services import JsonService
 
 _API = "Application Auto Scaling API reference"
-_PREDEFINED = (aws_names.PREDEFINED_INVOCATIONS_PER_INSTANCE, aws_names.PREDEFINED_CONCURRENT_REQUESTS)
 _NEEDED = {"MetricName", "Namespace", "Statistic"}
 
 
-def check_policy(request: dict[str, Any]) -> None:
+def check_policy(request: dict[str, Any], kind: Scalable) -> None:
     """Refuse a policy that names no metric, two, or one of something else.
 
     Sources: API reference, TargetTrackingScalingPolicyConfiguration, PredefinedMetricSpecification and
     CustomizedMetricSpecification ("conditional" members).
     """
-    if "PolicyType" not in request:
-        raise _refused("PolicyType StepScaling, the default, is not in the local AWS; it has TargetTrackingScaling")
+    if request.get("PolicyType", "StepScaling") == "StepScaling":
+        step_scaling.check(request.get(step_scaling.CONFIGURATION) or {})
+        return
     configuration = request.get("TargetTrackingScalingPolicyConfiguration")
     if configuration is None:
         raise _refused("TargetTrackingScalingPolicyConfiguration is required for TargetTrackingScaling")
     predefined, customized = (configuration.get(f"{kind}MetricSpecification") for kind in ("Predefined", "Customized"))
     if (predefined is None) == (customized is None):
         raise _refused("Exactly one of PredefinedMetricSpecification and CustomizedMetricSpecification is required")
-    if predefined is not None and predefined["PredefinedMetricType"] not in _PREDEFINED:
+    if predefined is not None and predefined["PredefinedMetricType"] not in kind.predefined:
         raise _refused(
             f"Predefined metric type {predefined['PredefinedMetricType']} is not valid for scalable dimension "
-            f"{request['ScalableDimension']}; valid: {', '.join(_PREDEFINED)}"
+            f"{request['ScalableDimension']}; valid: {', '.join(kind.predefined)}"
         )
     if customized is not None and not customized.keys() >= _NEEDED:
         raise _refused(f"CustomizedMetricSpecification needs {', '.join(sorted(_NEEDED))}")
@@ -80,21 +79,21 @@ _SUSPENSIONS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "Sche
 class ScalableTargets:
     """Scalable targets with their policies and scheduled actions. Members that begin with ``_`` are never returned."""
 
-    def __init__(self, sagemaker: SageMakerState, endpoints: Endpoints) -> None:
-        """``sagemaker`` has the endpoint variants; ``endpoints`` changes their instance counts."""
-        self._sagemaker = sagemaker
+    def __init__(self, sagemaker: SageMakerState, kinds: Scalables) -> None:
+        """``kinds``: what can be scaled. ``sagemaker`` gets to know which variants are."""
+        self._kinds = kinds
         self._targets = account_region_table()
         self._policies = account_region_table()
         self._schedules = account_region_table()
         sagemaker.scaled_variants = self._variants_of
         sagemaker.forget_scaled = self._forget_endpoint
         names["scalable_target"] = lambda *key: self._targets.get(key, {}).get("ScalableTargetARN")
-        self.activities = Activities(scale=endpoints.update_endpoint_weights_and_capacities, failure=self._failure)
+        self.activities = Activities(kinds)
         self._looking = threading.Lock()
 
     def before_alarms(self) -> None:
         """Write the metrics of idle variants; called before each evaluation of the alarms."""
-        self._everywhere(lambda: target_tracking.write_idle(self._policies.values()))
+        self._everywhere(lambda: target_tracking.write_idle(self._policies.values(), self._kinds))
 
     def after_alarms(self) -> None:
         """Perform the scheduled actions that are due, then scale; called after each evaluation of the alarms."""
@@ -135,7 +134,10 @@ class ScalableTargets:
                 count = self._count(target)
                 if count is not None and not failed_lately(target):
                     policies = [policy for policy in self._policies.values() if _key(policy) == _key(target)]
-                    target_tracking.follow(target, policies, count=count, activities=self.activities)
+                    tracking = [each for each in policies if target_tracking.CONFIGURATION in each]
+                    stepping = [each for each in policies if step_scaling.CONFIGURATION in each]
+                    target_tracking.follow(target, tracking, count=count, activities=self.activities)
+                    step_scaling.follow(target, stepping, count=self._count(target), activities=self.activities)
 
     def _bring_inside(self, target: dict[str, Any]) -> None:
         """Once its limits have changed, a count outside of them is made the nearest limit, as soon as it may be."""
@@ -149,17 +151,8 @@ class ScalableTargets:
         )
 
     def _count(self, target: dict[str, Any]) -> int | None:
-        """Desired instances of a target's variant; None while its endpoint may not be scaled."""
-        _, endpoint, _, variant = target["ResourceId"].split("/")
-        record = next((each for each in self._sagemaker.endpoints if each.name == endpoint), None)
-        if record is None or record.status != "InService":
-            return None
-        counts = {each["VariantName"]: each["DesiredInstanceCount"] for each in record.variants}
-        return counts.get(variant)
-
-    def _failure(self, endpoint: str) -> str | None:
-        """Why an endpoint's last change failed; None where it did not."""
-        return next((each.failure_reason for each in self._sagemaker.endpoints if each.name == endpoint), None)
+        """The target's capacity; None while it may not be scaled."""
+        return self._kinds[target["ScalableDimension"]].count(target["ResourceId"])
 
     def _variants_of(self, endpoint: str) -> frozenset[str]:
         """The variants of an endpoint that are scalable targets; SageMaker checks them before it updates one."""
@@ -173,9 +166,9 @@ class ScalableTargets:
                 self._drop(target)
 
     def register_scalable_target(self, request: Request) -> dict[str, Any]:
-        """RegisterScalableTarget: the variant must exist; a first registration needs both capacities."""
-        self._check_variant(request["ResourceId"])
-        _check_caller(request["ResourceId"], "RegisterScalableTarget")
+        """RegisterScalableTarget: the resource must exist; a first registration needs both capacities."""
+        self._kinds[request["ScalableDimension"]].check(request["ResourceId"])
+        self._check_caller(request, "RegisterScalableTarget")
         before = self._targets.get(_key(request))
         if before is None and not {"MinCapacity", "MaxCapacity"} <= request.keys():
             raise _refused("MinCapacity and MaxCapacity are required on first registration", "RegisterScalableTarget")
@@ -190,19 +183,11 @@ class ScalableTargets:
         self._targets[_key(request)] = merged
         return {"ScalableTargetARN": merged["ScalableTargetARN"]}
 
-    def _check_variant(self, resource: str) -> None:
-        parts = resource.split("/")
-        if len(parts) == 4 and (parts[0], parts[2]) == ("endpoint", "variant"):
-            endpoint = next((e for e in self._sagemaker.endpoints if e.name == parts[1]), None)
-            if endpoint is not None and parts[3] in {v["VariantName"] for v in endpoint.variants}:
-                return
-        raise _refused(f"Endpoint variant does not exist: {resource}", "RegisterScalableTarget")
-
     def deregister_scalable_target(self, request: Request) -> None:
         """DeregisterScalableTarget: its policies go with it."""
         if _key(request) not in self._targets:
             raise _missing("scalable target", request, "DeregisterScalableTarget")
-        _check_caller(request["ResourceId"], "DeregisterScalableTarget")
+        self._check_caller(request, "DeregisterScalableTarget")
         self._drop(request)
 
     def _drop(self, request: Request) -> None:
@@ -215,9 +200,11 @@ class ScalableTargets:
         """PutScalingPolicy: of a registered target."""
         if _key(request) not in self._targets:
             raise _missing("scalable target", request, "PutScalingPolicy")
-        check_policy(request)
-        alarm = f"TargetTracking-{request['ResourceId']}-AlarmHigh-{uuid.uuid4()}"
-        _check_caller(request["ResourceId"], "PutScalingPolicy", alarms=[alarm])
+        kind = self._kinds[request["ScalableDimension"]]
+        check_policy(request, kind)
+        is_tracking = target_tracking.CONFIGURATION in request
+        alarms = [f"TargetTracking-{request['ResourceId']}-AlarmHigh-{uuid.uuid4()}"] if is_tracking else []
+        self._check_caller(request, "PutScalingPolicy", alarms=alarms)
         before = self._policies.get(_policy_key(request), {})
         # The id in an ARN is the policy's own: one that is deleted and put again has another.
         arn = before.get("PolicyARN") or (
@@ -226,7 +213,7 @@ class ScalableTargets:
         )
         policy = {"CreationTime": clock.now(), **before, **request, "PolicyARN": arn}
         target_tracking.drop_alarms(before)
-        policy["Alarms"] = target_tracking.put_alarms(policy)
+        policy["Alarms"] = target_tracking.put_alarms(policy, kind) if is_tracking else []
         self._policies[_policy_key(request)] = policy
         return {"PolicyARN": arn, "Alarms": policy["Alarms"]}
 
@@ -265,7 +252,7 @@ class ScalableTargets:
         if policy is None:
             raise _missing("scaling policy", request, "DeleteScalingPolicy")
         alarms = [alarm["AlarmName"] for alarm in policy["Alarms"]]
-        _check_caller(request["ResourceId"], "DeleteScalingPolicy", alarms=alarms)
+        self._check_caller(request, "DeleteScalingPolicy", alarms=alarms)
         del self._policies[_policy_key(request)]
         target_tracking.drop_alarms(policy)
 
@@ -279,9 +266,15 @@ class ScalableTargets:
 
     def describe_scaling_policies(self, request: Request) -> dict[str, Any]:
         """DescribeScalingPolicies, in one page, with target tracking's defaults."""
-        name = "TargetTrackingScalingPolicyConfiguration"
+        name, unset = target_tracking.CONFIGURATION, {"DisableScaleIn": False}
         found = _matching(self._policies, request)
-        return {"ScalingPolicies": [{**each, name: {"DisableScaleIn": False, **each[name]}} for each in found]}
+        return {
+            "ScalingPolicies": [{**each, name: {**unset, **each[name]}} if name in each else each for each in found]
+        }
+
+    def _check_caller(self, request: Request, operation: str, *, alarms: Iterable[str] = ()) -> None:
+        kind, any_name = self._kinds[request["ScalableDimension"]], str(uuid.uuid4())
+        _check_caller(kind.tried(request["ResourceId"], any_name), operation, alarms=alarms)
 
 
 def autoscaling_service(targets: ScalableTargets) -> JsonService:
@@ -335,16 +328,15 @@ _ROLE = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 _OWN_CALL = {"aws:ViaAWSService": "true"}
 
 
-def _check_caller(resource_id: str, operation: str, *, alarms: Iterable[str] = ()) -> None:
+def _check_caller(of_sagemaker: Iterable[tuple[str, str]], operation: str, *, alarms: Iterable[str] = ()) -> None:
     """Raise RefusedError for the first right that the request's caller lacks.
 
-    ``alarms``: names of a policy's alarms, which are made and deleted with the caller's rights.
+    ``of_sagemaker``: actions with a resource each. ``alarms``: names of a policy's alarms, which are made and deleted
+    with the caller's rights.
     """
-    any_name, changed = uuid.uuid4(), "DeleteAlarms" if operation.startswith("De") else "PutMetricAlarm"
+    changed = "DeleteAlarms" if operation.startswith("De") else "PutMetricAlarm"
     tried = [
-        ("sagemaker:DescribeEndpoint", f"endpoint/{resource_id.split('/')[1].lower()}"),
-        ("sagemaker:DescribeEndpointConfig", f"endpoint-config/{any_name}"),
-        ("sagemaker:UpdateEndpointWeightsAndCapacities", f"endpoint/{any_name}"),
+        *of_sagemaker,
         ("cloudwatch:PutMetricAlarm", "alarm:"),
         ("cloudwatch:DescribeAlarms", "alarm:*"),
         ("cloudwatch:DeleteAlarms", "alarm:"),

@@ -12,9 +12,17 @@ from tritonstack_local.emulator.cloudformation.provisioning import Properties, P
 from tritonstack_local.emulator.cloudformation.stack_operations import CancelledError, cancel_requested
 from tritonstack_local.emulator.ministack_adapter import cloudformation
 from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.sagemaker.components import Components
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
-from tritonstack_local.emulator.sagemaker.pools import models_of
-from tritonstack_local.emulator.sagemaker.records import ENDPOINT, ENDPOINT_CONFIG, MODEL, Record, RecordKind, Records
+from tritonstack_local.emulator.sagemaker.records import (
+    COMPONENT,
+    ENDPOINT,
+    ENDPOINT_CONFIG,
+    MODEL,
+    Record,
+    RecordKind,
+    Records,
+)
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 from tritonstack_local.emulator.services import JsonService, call
 
@@ -120,8 +128,66 @@ class EndpointResource(NamedResource):
         super().delete(arn, properties)
 
 
-def _failed(name: str, reason: str | None) -> RefusedError:
-    return RefusedError("NotStabilized", f"Endpoint {name} failed. Reason: {reason}", source="SageMaker, FailureReason")
+_OF_COMPONENTS_CREATION = ("InferenceComponentName", "EndpointName", "VariantName")
+
+
+@dataclass(kw_only=True)
+class ComponentResource(NamedResource):
+    """An inference component: done when it is InService, failed with its FailureReason, bounded in time."""
+
+    components: Components
+    wait_seconds: float  # bounds one change
+
+    def request(self, properties: Properties) -> dict[str, Any]:
+        """Without what CreateInferenceComponent does not take."""
+        return {name: value for name, value in properties.items() if name != "DeploymentConfig"}
+
+    def create(self, logical_id: str, properties: Properties, stack_name: str) -> Provisioned:
+        """Create and wait. A failed component is deleted, as the rollback of a stack does at AWS."""
+        arn, attributes = super().create(logical_id, properties, stack_name)
+        record = self.components.wait(arn, seconds=self.wait_seconds)
+        if record is None or record.status != "InService":
+            reason = record.failure_reason if record else "it was deleted meanwhile"
+            self.delete(arn, properties)
+            raise _failed(attributes["InferenceComponentName"], reason, noun="Inference component")
+        return arn, attributes
+
+    def update(self, arn: str, old: Properties, new: Properties, stack_name: str) -> Provisioned:
+        """UpdateInferenceComponent with everything that the template has, the number of copies too.
+
+        Whether CloudFormation sends the number again is UNVERIFIED; its handler may call both operations, so that it is
+        taken for so. The API has no update of the names, and the schema says "no interruption": refused here.
+        """
+        found = self.existing(arn)
+        fixed = [each for each in _OF_COMPONENTS_CREATION if new.get(each) not in (None, found.request.get(each))]
+        if fixed:
+            sentence = f"{' and '.join(fixed)} of an inference component cannot be changed in place (UNVERIFIED at AWS)"
+            raise RefusedError("InvalidRequest", sentence, source="API reference, UpdateInferenceComponent (derived)")
+        provisioned = super().update(arn, old, new, stack_name)
+        changing = ("Specification", "RuntimeConfig", "DeploymentConfig")
+        if all(old.get(each) == new.get(each) for each in changing):
+            return provisioned
+        record = self.components.wait(arn, seconds=self.wait_seconds)
+        if record is None:
+            raise _failed(arn, "it was deleted meanwhile", noun="Inference component")
+        wanted = {each: new[each] for each in changing if each in new}
+        self.service.call_from_template("UpdateInferenceComponent", {"InferenceComponentName": record.name, **wanted})
+        after = self.components.wait(arn, seconds=self.wait_seconds, cancelled=lambda: cancel_requested(stack_name))
+        if after is not None and not after.settled:
+            raise CancelledError(creating=False)
+        if after is None or after.failure_reason is not None:
+            reason = after.failure_reason if after else "it was deleted meanwhile"
+            raise _failed(record.name, reason, noun="Inference component")
+        return provisioned
+
+    def delete(self, arn: str, properties: Properties) -> None:
+        """Delete, once no change is in progress."""
+        self.components.wait(arn, seconds=self.wait_seconds)
+        super().delete(arn, properties)
+
+
+def _failed(name: str, reason: str | None, *, noun: str = "Endpoint") -> RefusedError:
+    return RefusedError("NotStabilized", f"{noun} {name} failed. Reason: {reason}", source="SageMaker, FailureReason")
 
 
 # --- Application Auto Scaling: ScalableTarget and ScalingPolicy ---
@@ -270,6 +336,7 @@ def install(
     sagemaker: JsonService,
     state: SageMakerState,
     endpoints: Endpoints,
+    components: Components,
     *,
     autoscaling: JsonService,
     targets: ScalableTargets,
@@ -283,6 +350,13 @@ def install(
         ),
         "AWS::SageMaker::Endpoint": EndpointResource(
             kind=ENDPOINT, records=state.endpoints, service=sagemaker, endpoints=endpoints, wait_seconds=wait_seconds
+        ),
+        "AWS::SageMaker::InferenceComponent": ComponentResource(
+            kind=COMPONENT,
+            records=state.components,
+            service=sagemaker,
+            components=components,
+            wait_seconds=wait_seconds,
         ),
         "AWS::ApplicationAutoScaling::ScalableTarget": ScalableTargetResource(autoscaling),
         "AWS::ApplicationAutoScaling::ScalingPolicy": ScalingPolicyResource(autoscaling, targets),
@@ -301,8 +375,9 @@ def install(
     for kind, resource in resources.items():
         register(kind, resource)
     sends_back = cloudformation.sends_back_failed_update.current
-    # MiniStack takes a failed update for one that changed nothing; a cancelled one of an endpoint goes on.
-    cloudformation.sends_back_failed_update.replace(lambda kind: kind == "AWS::SageMaker::Endpoint" or sends_back(kind))
+    # MiniStack takes a failed update for one that changed nothing; a cancelled one of these goes on.
+    going_on = ("AWS::SageMaker::Endpoint", "AWS::SageMaker::InferenceComponent")
+    cloudformation.sends_back_failed_update.replace(lambda kind: kind in going_on or sends_back(kind))
     for kind, (member, noun) in MEMBERS.items():
         handler = cloudformation.resource_handlers()[kind]
         handler["delete"] = _guarded(handler["delete"], state=state, member=member, noun=noun)
@@ -342,8 +417,6 @@ def endpoints_in(state: SageMakerState, *, member: str, physical_id: str) -> lis
         configs = {
             config.name.lower()
             for config in state.endpoint_configs
-            if any(
-                model.lower() in models for each in config.request["ProductionVariants"] for model in models_of(each)
-            )
+            if any(each.get("ModelName", "").lower() in models for each in config.request["ProductionVariants"])
         }
         return sorted(endpoint.name for endpoint in state.endpoints if endpoint.configs_in_use & configs)

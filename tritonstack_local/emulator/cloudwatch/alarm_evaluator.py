@@ -51,8 +51,8 @@ def find(name: str) -> Alarm | None:
 
 # Sources: CloudWatch user guide, "Alarm actions". AWS shows no full SNS message; its members here are those that
 # published receivers of such messages read (UNVERIFIED).
-# An SNS topic is published to. The alarms of target tracking are followed by ``target_tracking``. Any other action (of
-# another kind of scaling policy, Lambda, EC2, Systems Manager) is recognised and not executed: the log has it.
+# An SNS topic is published to. Scaling policies look at their alarms themselves (``target_tracking``,
+# ``step_scaling``). Any other action (Lambda, EC2, Systems Manager) is recognised and not executed: the log has it.
 _ACTIONS = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}
 _changed: list[tuple[Alarm, str]] = []
 """Alarms as they changed, and their states before; the actions follow once the lock is free."""
@@ -81,7 +81,7 @@ def _execute(action: str, alarm: Alarm, before: str) -> None:
         service = parse_arn(action).service
     except arn_parse_error():
         service = ""
-    if service == "autoscaling" and alarm["AlarmName"].startswith("TargetTracking-"):
+    if service == "autoscaling" and ":scalingPolicy:" in action:
         return
     if service == "sns" and sns.topic_by_arn_any_scope(action):
         # A topic's default policy lets in what acts for its owner: an alarm of the account, and not EventBridge.

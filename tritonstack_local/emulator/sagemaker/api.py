@@ -12,9 +12,9 @@ from tritonstack_local.emulator.processing.container import PROCESSING_JOB
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.recommender import ModelPackages, RecommendationJobs
 from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.sagemaker.components import Components
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.fleets import check_model_data, check_weights
-from tritonstack_local.emulator.sagemaker.pools import check_pools, models_of, types_of
 from tritonstack_local.emulator.sagemaker.records import (
     ENDPOINT,
     ENDPOINT_CONFIG,
@@ -91,6 +91,7 @@ class EndpointConfigs:
         record = Record(name=name, arn=ENDPOINT_CONFIG.arn(name), request=request)
         with self._state.changed:
             self._check_variants(request["ProductionVariants"])
+            _check_for_components(request)
             _check_metrics(request.get("MetricsConfig", {}))
             _check_key(request)
             self._state.endpoint_configs.add(record)
@@ -104,15 +105,13 @@ class EndpointConfigs:
     def _check_variants(self, variants: list[dict[str, Any]]) -> None:
         names = [variant["VariantName"] for variant in variants]
         for name, variant in zip(names, variants, strict=True):
-            type_of = "InstancePools" if variant.get("InstancePools") else "InstanceType"
-            missing = {"ModelName", type_of, "InitialInstanceCount"} - variant.keys()
+            missing = {"InstanceType", "InitialInstanceCount"} - variant.keys()
             if missing:
                 sentence = f"Variant {name} must have {', '.join(sorted(missing))}."
                 raise refused(sentence, "CreateEndpointConfig")
+            if "ModelName" not in variant:
+                continue
             container = self._state.models.get(variant["ModelName"]).request["PrimaryContainer"]
-            for model in models_of(variant):
-                self._state.models.get(model)
-            check_pools(variant, multi_model=container.get("Mode") == "MultiModel")
             if len(variants) > 1 and container.get("Mode") == "MultiModel":
                 raise RefusedError(
                     "ValidationException",
@@ -159,16 +158,43 @@ def _check_metrics(metrics: dict[str, Any]) -> None:
         raise refused(sentence, "CreateEndpointConfig, MetricsConfig")
 
 
+def _check_for_components(request: Request) -> None:
+    """Refuse a config whose variants cannot run inference components as they are to.
+
+    The sentence on managed scaling: hashicorp/terraform-provider-aws, issue 45926. A config for components without an
+    execution role ends in 400 (stdapi.ai, issue 43); its sentence is UNVERIFIED.
+    """
+    for variant in request["ProductionVariants"]:
+        name, managed = variant["VariantName"], variant.get("ManagedInstanceScaling") or {}
+        if "ModelName" in variant:
+            if managed:
+                sentence = "ManagedInstanceScaling is only supported for inference component endpoints."
+                raise refused(sentence, "CreateEndpointConfig")
+            continue
+        if "ExecutionRoleArn" not in request:
+            sentence = f"ExecutionRoleArn is required: variant {name} has no ModelName."
+            raise refused(sentence, "CreateEndpointConfig")
+        least = managed.get("MinInstanceCount", 0)
+        most = managed.get("MaxInstanceCount", least)
+        if most < least:
+            sentence = f"MaxInstanceCount {most} of variant {name} is less than its MinInstanceCount {least}."
+            raise refused(sentence, "ProductionVariantManagedInstanceScaling (derived)")
+    if "ExecutionRoleArn" in request:
+        check_execution_role(request["ExecutionRoleArn"])
+
+
 def _check_key(request: Request) -> None:
     """Refuse a key of instances with local storage: the call fails with one (API reference, CreateEndpointConfig)."""
     for variant in request["ProductionVariants"] if "KmsKeyId" in request else ():
-        for kind in map(load_catalogue().instance, types_of(variant)):
-            if kind is not None and kind.local_nvme_gb:
-                sentence = f"KmsKeyId: {kind.name} has local storage and takes no key."
-                raise refused(sentence, "CreateEndpointConfig, KmsKeyId")
+        kind = load_catalogue().instance(variant["InstanceType"])
+        if kind is not None and kind.local_nvme_gb:
+            sentence = f"KmsKeyId: {kind.name} has local storage and takes no key."
+            raise refused(sentence, "CreateEndpointConfig, KmsKeyId")
 
 
-def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: ProcessingJobs) -> JsonService:
+def sagemaker_service(
+    state: SageMakerState, endpoints: Endpoints, components: Components, jobs: ProcessingJobs
+) -> JsonService:
     """SageMaker as far as hosting, processing and Inference Recommender go."""
     packages = ModelPackages(state)
     lists = types.SimpleNamespace(
@@ -181,6 +207,7 @@ def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: Process
         Models(state),
         EndpointConfigs(state),
         endpoints,
+        components,
         jobs,
         packages,
         RecommendationJobs(state, packages),

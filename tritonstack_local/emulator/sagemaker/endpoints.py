@@ -11,9 +11,9 @@ from typing import Any, Literal
 from tritonstack_local import REGION
 from tritonstack_local.emulator.cloudwatch.alarm_evaluator import find
 from tritonstack_local.emulator.ministack_adapter.core import request_scope
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, guardrails
 from tritonstack_local.emulator.sagemaker.fleets import (
-    NO_CAPACITY,
     Instances,
     check_same_variants,
     check_scaled,
@@ -21,7 +21,6 @@ from tritonstack_local.emulator.sagemaker.fleets import (
     fleet_refusal,
     scale,
 )
-from tritonstack_local.emulator.sagemaker.pools import summaries
 from tritonstack_local.emulator.sagemaker.records import ENDPOINT, refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 
@@ -64,6 +63,10 @@ UpdateOutcome = Literal["in_service", "shifted", "failed"]
 Reported = Literal["ended", "in_progress"]
 """What a deployment is after a report: over, or shifting traffic."""
 _LOOK_SECONDS = 0.2
+STILL_ASSOCIATED = (
+    "Cannot delete endpoint with inference component associated. Please delete inference component and try it again."
+)
+"""gruntwork-io/cloud-nuke, issue 1142; another report has DeleteEndpoint pass and leave the components."""
 
 
 class Endpoints:
@@ -145,15 +148,14 @@ class Endpoints:
 
     def _deploy(self, record: EndpointRecord, deployment: Deployment, *, status: str) -> None:
         record.begin(deployment, status=status)
-        alone, landings = self._without_container(record), self.instances.landings(deployment.config_name)
-        deployment.land(landings or {})
+        alone, lacking = self._without_container(record), self.instances.lacking(deployment.config_name)
         denied = fleet_refusal(self._state, deployment, endpoint=record.name)
         if denied is not None:
             logger.warning("%s: %s", record.name, denied)
             record.fail(denied)
-        elif landings is None:
+        elif lacking is not None:
             logger.warning("%s: no capacity, as it was asked for", record.name)
-            record.fail(NO_CAPACITY)
+            record.fail(lacking)
         elif alone:
             logger.warning("%s: InService at once, NO CONTAINER WAS STARTED (%s)", record.name, alone)
             record.succeed()
@@ -163,13 +165,21 @@ class Endpoints:
         """Why no container of this endpoint is ever started; empty where the runtime starts one."""
         if not self._state.fleets:
             return "TRITONSTACK_FLEETS=none"
+        config = self._state.endpoint_configs.get(
+            record.config_name if record.pending is None else record.pending.config_name
+        )
+        if not any("ModelName" in each for each in config.request["ProductionVariants"]):
+            return "its variants have no model: its inference components start containers"
         region = record.arn.split(":")[3]
         return "" if region == REGION else f"it is in {region}, and the local runtime serves {REGION} alone"
 
     def _variant(self, variant: dict[str, Any], record: EndpointRecord, request: Request) -> dict[str, Any]:
         """A variant as DescribeEndpoint shows it; an update may retain the count and weight of the same variant."""
         count, weight = variant.get("InitialInstanceCount", 1), variant.get("InitialVariantWeight", 1.0)
-        image = self._state.models.get(variant["ModelName"]).request["PrimaryContainer"]["Image"]
+        images = []
+        if "ModelName" in variant:  # else its components have images
+            image = self._state.models.get(variant["ModelName"]).request["PrimaryContainer"]["Image"]
+            images = [{"SpecifiedImage": image, "ResolvedImage": image}]
         before = next((v for v in record.variants if v["VariantName"] == variant["VariantName"]), None)
         if before and request.get("RetainAllVariantProperties"):
             excluded = {x["VariantPropertyType"] for x in request.get("ExcludeRetainedVariantProperties", [])}
@@ -181,10 +191,9 @@ class Endpoints:
             "DesiredInstanceCount": count,
             "CurrentWeight": weight,
             "DesiredWeight": weight,
-            "DeployedImages": [{"SpecifiedImage": image, "ResolvedImage": image}],
+            **({"DeployedImages": images} if images else {}),
         }
-        shown |= summaries(variant, {})
-        return {**shown, **({"RoutingConfig": variant["RoutingConfig"]} if "RoutingConfig" in variant else {})}
+        return shown | {each: variant[each] for each in ("RoutingConfig", "ManagedInstanceScaling") if each in variant}
 
     def describe_endpoint(self, request: Request) -> dict[str, Any]:
         """DescribeEndpoint, with ``PendingDeploymentSummary`` while a deployment is in progress."""
@@ -204,10 +213,10 @@ class Endpoints:
             wanted = request["DesiredWeightsAndCapacities"]
             added = self._added(record, wanted)
             self.instances.check_limit(record.config_name, operation, added=added)
-            landings = self.instances.landings(record.config_name, added=added)
-            if landings is not None:
-                scale(record, wanted, landings=landings)
-            record.failure_reason = NO_CAPACITY if landings is None else None
+            lacking = self.instances.lacking(record.config_name, added=added)
+            if lacking is None:
+                scale(record, wanted)
+            record.failure_reason = lacking
             self._state.changed.notify_all()
         return {"EndpointArn": record.arn}
 
@@ -223,6 +232,10 @@ class Endpoints:
             record = self._state.endpoints.get(request["EndpointName"])
             if not record.settled:
                 raise refused(f'Cannot update in-progress endpoint "{record.arn}".', "DeleteEndpoint")
+            if self._state.components_of(record.name):
+                raise RefusedError(
+                    "ValidationException", STILL_ASSOCIATED, source="gruntwork-io/cloud-nuke, issue 1142"
+                )
             self._state.endpoints.remove(record.name)
             self._state.forget_scaled(record.name)
             self._state.tags.pop(record.arn, None)
@@ -262,7 +275,8 @@ class Endpoints:
         """
         with self._state.changed:
             described = [(e.describe(), self._state.tags.get(e.arn)) for e in self._state.endpoints.everywhere()]
-        return hashlib.sha256(repr(described).encode()).hexdigest()[:16]
+            components = [(each.name, each.generation, each.status) for each in self._state.components.everywhere()]
+        return hashlib.sha256(repr((described, components)).encode()).hexdigest()[:16]
 
     def wait(self, arn: str, *, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> EndpointRecord | None:
         """Wait until no deployment of the endpoint is in progress, or ``cancelled``; None where it is gone.

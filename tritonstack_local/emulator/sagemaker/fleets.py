@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tritonstack import aws_names
-from tritonstack.naming import endpoint_log_group
+from tritonstack.naming import component_log_group, endpoint_log_group
 from tritonstack_local import NO_MODEL_DATA
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.iam.authorization import role_principal
+from tritonstack_local.emulator.iam.authorization import Principal, role_principal
 from tritonstack_local.emulator.iam.needs import Need
 from tritonstack_local.emulator.iam.service_calls import (
     arn_of,
@@ -24,7 +24,6 @@ from tritonstack_local.emulator.iam.service_calls import (
 from tritonstack_local.emulator.ministack_adapter.core import get_region
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import EXCLUSIONS, Deployment, EndpointRecord, Guardrails
-from tritonstack_local.emulator.sagemaker.pools import landing, models_of, scaled, types_of
 from tritonstack_local.emulator.sagemaker.records import refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 
@@ -67,33 +66,17 @@ class Instances:
                     code=LIMIT,
                 )
 
-    def landings(self, config_name: str, *, added: Mapping[str, int] | None = None) -> dict[str, str] | None:
-        """Variant → the instance type that its instances land on, of each variant that starts any; ``added``: as above.
-
-        None where AWS has no capacity for one of them, of none of its types.
-        """
-        found = {}
-        for variant, _ in self._starting(config_name, added):
-            kind = landing(variant, short=lambda each: self.short_of(each, "capacity"))
-            if kind is None:
-                return None
-            found[variant["VariantName"]] = kind
-        return found
+    def lacking(self, config_name: str, *, added: Mapping[str, int] | None = None) -> str | None:
+        """Why these instances cannot be had; None where they can. ``added``: as above."""
+        lacks = any(self.short_of(kind, "capacity") for kind, _ in self._requested(config_name, added))
+        return NO_CAPACITY if lacks else None
 
     def _requested(self, config_name: str, added: Mapping[str, int] | None) -> Iterator[tuple[str, int]]:
-        """Instance type and number of the instances that are to start; of instance pools each type that they may be of.
-
-        That a quota of one pool's type refuses the request is UNVERIFIED: the guide's fallback is for capacity alone.
-        """
-        for variant, count in self._starting(config_name, added):
-            yield from ((kind, count) for kind in types_of(variant))
-
-    def _starting(self, config_name: str, added: Mapping[str, int] | None) -> Iterator[tuple[Variant, int]]:
-        """Each variant that starts instances, with their number."""
+        """Instance type and number of the instances that are to start, of each variant that starts any."""
         for variant in _variants(self._state, config_name):
             initial = variant.get("InitialInstanceCount", 1)
             if count := initial if added is None else added.get(variant["VariantName"], 0):
-                yield variant, count
+                yield variant.get("InstanceType", ""), count
 
     def _used(self, kind: str) -> int:
         """Instances of a type that the account's endpoints have."""
@@ -102,8 +85,6 @@ class Instances:
             variants = _variants(self._state, record.config_name)
             names = {variant["VariantName"] for variant in variants if variant.get("InstanceType") == kind}
             used += sum(each["CurrentInstanceCount"] for each in record.variants if each["VariantName"] in names)
-            pools = (pool for each in record.variants for pool in each.get("InstancePools", ()))
-            used += sum(pool["CurrentInstanceCount"] for pool in pools if pool["InstanceType"] == kind)
         return used
 
 
@@ -154,10 +135,8 @@ def check_weights(weights: Sequence[float], operation: str) -> None:
         raise refused(sentence, f"{operation} (derived)")
 
 
-def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]], *, landings: Mapping[str, str]) -> None:
+def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]]) -> None:
     """Give variants other weights, or one another number of instances, at once: none takes time to start here.
-
-    ``landings``: variant → the instance type of what is added.
 
     "Variant weight of one or more variants […], or capacity of one variant" (API reference).
     """
@@ -173,10 +152,7 @@ def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]], *, landings:
                 operation,
             )
         if "DesiredInstanceCount" in each:
-            count = variant["CurrentInstanceCount"] = variant["DesiredInstanceCount"] = each["DesiredInstanceCount"]
-            if "InstancePools" in variant:
-                added = landings.get(variant["VariantName"])
-                variant["InstancePools"] = scaled(variant["InstancePools"], to=count, added=added)
+            variant["CurrentInstanceCount"] = variant["DesiredInstanceCount"] = each["DesiredInstanceCount"]
         if "DesiredWeight" in each:
             variant["CurrentWeight"] = variant["DesiredWeight"] = each["DesiredWeight"]
     check_weights([variant["DesiredWeight"] for variant in variants.values()], operation)
@@ -184,9 +160,9 @@ def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]], *, landings:
     record.modified = clock.now()
 
 
-def _instance_types(state: SageMakerState, config_name: str) -> dict[str, tuple[str, ...]]:
-    """Variant → instance type, of a config; of instance pools their list (another list is UNVERIFIED)."""
-    return {variant["VariantName"]: types_of(variant) for variant in _variants(state, config_name)}
+def _instance_types(state: SageMakerState, config_name: str) -> dict[str, str | None]:
+    """Variant → instance type, of a config."""
+    return {variant["VariantName"]: variant.get("InstanceType") for variant in _variants(state, config_name)}
 
 
 # --- Permissions of execution roles: what SageMaker looks at when a model is created, and when a fleet starts ---
@@ -220,39 +196,64 @@ def check_model_data(request: Request) -> None:
 def fleet_refusal(state: SageMakerState, deployment: Deployment, *, endpoint: str) -> str | None:
     """FailureReason of a fleet that a role of its models may not start; None where they may."""
     config, by = state.endpoint_configs.get(deployment.config_name).request, f"sagemaker: endpoint {endpoint}"
-    # Of instance pools each Model, although SageMaker may look at that of the landed type alone (UNVERIFIED).
-    for variant, name in ((each, name) for each in config["ProductionVariants"] for name in models_of(each)):
-        model = state.models.get(name).request
+    for variant in config["ProductionVariants"]:
+        if "ModelName" not in variant:
+            continue  # its components start by themselves
+        model = state.models.get(variant["ModelName"]).request
         role, stream = (
             role_principal(model["ExecutionRoleArn"], "SageMaker"),
             f"{variant['VariantName']}/i-0123456789abcdef0",
         )
         log = log_needs(endpoint_log_group(endpoint), stream)
-        for needs, what in _of_start(model, deployment):
-            denied = refusal_of(role, needs, by=by)
-            if denied is not None:
-                missing = f"The role '{role.arn}' does not have {denied.need.action.partition(':')[2]} permission for"
-                return f"{what if what.endswith('.') else f'{missing} {what}.'} ({denied.sentence})"
-        named = {"cloudwatch:namespace": aws_names.SAGEMAKER}
-        quiet = [*_capture_needs(config), *log, Need(action="cloudwatch:PutMetricData", resource="*", context=named)]
-        for need in quiet:  # left out in silence
-            if denied := refusal_of(role, [need], by=by):
-                logger.warning("%s: %s", endpoint, denied.sentence)
+        alarms = deployment.guardrails.alarms if deployment.guardrails else ()
+        if refusal := _start_refusal(role, model, alarms=alarms, by=by):
+            return refusal
+        _log_refusals(role, [*_capture_needs(config), *log, _metrics_need(aws_names.SAGEMAKER)], of=endpoint, by=by)
     return None
 
 
-def _of_start(model: Request, deployment: Deployment) -> Iterator[tuple[tuple[Need, ...], str]]:
+def component_refusal(model: Request, *, component: str) -> str | None:
+    """FailureReason of an inference component that the role of its model may not start; None where it may."""
+    role, by = role_principal(model["ExecutionRoleArn"], "SageMaker"), f"sagemaker: inference component {component}"
+    log = log_needs(component_log_group(component), "i-0123456789abcdef0")
+    if refusal := _start_refusal(role, model, alarms=(), by=by):
+        return refusal
+    _log_refusals(role, [*log, _metrics_need(aws_names.COMPONENT_INSTANCES)], of=component, by=by)
+    return None
+
+
+def _start_refusal(role: Principal, model: Request, *, alarms: Sequence[str], by: str) -> str | None:
+    """The sentence of the first permission that a start lacks."""
+    for needs, what in _of_start(model, alarms):
+        denied = refusal_of(role, needs, by=by)
+        if denied is not None:
+            missing = f"The role '{role.arn}' does not have {denied.need.action.partition(':')[2]} permission for"
+            return f"{what if what.endswith('.') else f'{missing} {what}.'} ({denied.sentence})"
+    return None
+
+
+def _metrics_need(namespace: str) -> Need:
+    return Need(action="cloudwatch:PutMetricData", resource="*", context={"cloudwatch:namespace": namespace})
+
+
+def _log_refusals(role: Principal, needs: Sequence[Need], *, of: str, by: str) -> None:
+    """What a start goes on without, in silence towards the caller."""
+    for need in needs:
+        if denied := refusal_of(role, [need], by=by):
+            logger.warning("%s: %s", of, denied.sentence)
+
+
+def _of_start(model: Request, alarms: Sequence[str]) -> Iterator[tuple[tuple[Need, ...], str]]:
     """Needs in the order of a start, each with what a permission lacks for, or the sentence of its refusal."""
     container, vpc = model["PrimaryContainer"], model.get("VpcConfig") or {}
     interfaces = interface_needs(vpc.get("Subnets", ()), vpc.get("SecurityGroupIds", ()), service="sagemaker")
     yield interfaces, "the network of the model"
     yield pull_needs(container["Image"]), f"the image: '{container['Image']}'"
     yield _data_needs(model), NO_MODEL_DATA.format(container.get("ModelDataUrl"))
-    names = deployment.guardrails.alarms if deployment.guardrails else ()
-    alarms = (
-        Need(action="cloudwatch:DescribeAlarms", resource=arn_of("cloudwatch", f"alarm:{name}")) for name in names
+    watched = (
+        Need(action="cloudwatch:DescribeAlarms", resource=arn_of("cloudwatch", f"alarm:{each}")) for each in alarms
     )
-    yield tuple(alarms), "the alarms of the deployment"
+    yield tuple(watched), "the alarms of the deployment"
 
 
 def _data_needs(model: Request) -> tuple[Need, ...]:

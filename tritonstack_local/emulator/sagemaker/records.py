@@ -42,6 +42,7 @@ class RecordKind:
 MODEL = RecordKind(noun="Model", label="model", arn_part="model")
 ENDPOINT_CONFIG = RecordKind(noun="EndpointConfig", label="endpoint configuration", arn_part="endpoint-config")
 ENDPOINT = RecordKind(noun="Endpoint", label="endpoint", arn_part="endpoint")
+COMPONENT = RecordKind(noun="InferenceComponent", label="inference component", arn_part="inference-component")
 
 
 @dataclass(kw_only=True)

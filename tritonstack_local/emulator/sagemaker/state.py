@@ -9,8 +9,10 @@ from typing import Any
 
 from tritonstack_local.emulator.iam.resource_policies import own_tags
 from tritonstack_local.emulator.processing.container import PROCESSING_JOB, ProcessingJob
+from tritonstack_local.emulator.sagemaker.component_record import ComponentRecord
 from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord
 from tritonstack_local.emulator.sagemaker.records import (
+    COMPONENT,
     ENDPOINT,
     ENDPOINT_CONFIG,
     MODEL,
@@ -35,6 +37,7 @@ class SageMakerState:
         self.models: Records[Record] = Records(MODEL)
         self.endpoint_configs: Records[Record] = Records(ENDPOINT_CONFIG)
         self.endpoints: Records[EndpointRecord] = Records(ENDPOINT)
+        self.components: Records[ComponentRecord] = Records(COMPONENT)
         self.processing_jobs: Records[ProcessingJob] = Records(PROCESSING_JOB)
         self.tags: dict[str, dict[str, str]] = {}
         own_tags.append(self.tags.get)  # for conditions on aws:ResourceTag
@@ -42,6 +45,8 @@ class SageMakerState:
         # to forget those of an endpoint that is deleted.
         self.scaled_variants: Callable[[str], frozenset[str]] = lambda _endpoint: frozenset()
         self.forget_scaled: Callable[[str], None] = lambda _endpoint: None
+        # Set by the inference components: the names of those that an endpoint has.
+        self.components_of: Callable[[str], list[str]] = lambda _endpoint: []
 
 
 Request = dict[str, Any]
