@@ -172,6 +172,13 @@ def test_a_single_model_endpoint_is_invoked_without_a_target_model(world: World,
     assert [incoming.target_model is None for incoming in world.endpoint.requests] == [True, True]
 
 
+def test_a_model_that_streams_is_refused_before_anything_is_sent(world: World, client: InferenceServerClient) -> None:
+    world.aws.parameters["/tritonstack/dev/_outputs/serving-lone"] = serving_outputs("single-model", streams=True)
+    with pytest.raises(InferenceServerException, match=r"^.400. .*lone, which streams.*ModelClient\.stream"):
+        client.infer("lone/alone", pixels())
+    assert world.endpoint.requests == []
+
+
 def test_a_model_that_loads_is_waited_for(world: World, client: InferenceServerClient) -> None:
     world.endpoint.replies(*[error_reply("ModelNotReadyException", 429)] * 3)
     np.testing.assert_array_equal(client.infer("digits-onnx", pixels()).as_numpy("pixels"), ARRAY)
