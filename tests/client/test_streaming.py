@@ -180,6 +180,11 @@ def test_what_triton_refuses_before_the_first_event_is_an_error_of_the_request(b
     bench.endpoint.always(error_reply("ModelError", 424, OriginalStatusCode=400, OriginalMessage="wrong shape"))
     with pytest.raises(ModelFailedError, match="wrong shape"):
         bench.words()
+    first = error_reply("ModelError", 424, OriginalStatusCode=400, OriginalMessage='data: {"error":"no words"}\n\n')
+    bench.endpoint.always(first)
+    with pytest.raises(ModelFailedError) as caught:
+        bench.words()
+    assert (caught.value.status, caught.value.container_message) == (400, '{"error":"no words"}')
     bench.endpoint.always(error_reply("AccessDeniedException", 403))
     with pytest.raises(RequestRefusedError):
         bench.words()

@@ -244,7 +244,8 @@ def final_error(error: Exception, *, kind: FailureKind, target: InvokeTarget, at
         return ModelFailedError(
             place=place,
             status=original_status(response),
-            container_message=response.get("OriginalMessage") or message,
+            # of a stream whose first response is an error, that is an event: "data: {…}", with a status of 400 or more
+            container_message=str(response.get("OriginalMessage") or message).removeprefix("data: ").strip(),
             log_stream_arn=response.get("LogStreamArn") or "",
         )
     if kind is FailureKind.LOADING:
