@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from constructs import Construct, IConstruct
@@ -23,17 +23,18 @@ back before it calls that function with the new set. Members that older ones ign
 
 
 class Activation(Construct):
-    """Two custom resources around an endpoint, and the function behind both.
+    """Custom resources around an endpoint, and the function behind them.
 
     Before the endpoint, the first checks that the archives of the release set exist: a deployment without them fails in
-    seconds and changes nothing that serves. After it, the second moves the release records. The function responds to
-    CloudFormation itself, without a framework.
+    seconds and changes nothing that serves. Where instance pools have several GPUs, one for each checks first. After
+    it, the second moves the release records. The function responds to CloudFormation itself, without a framework.
 
     Attributes:
         endpoint: the endpoint, as given.
-        platform: of its archives.
+        platforms: of its archives, that of the preferred instance type first.
         release_set: the file that names every model's digest.
         archives: the custom resource that the endpoint depends on.
+        checks: the custom resources that look for archives, one for each platform; the last of them is ``archives``.
         records: the custom resource that depends on the endpoint.
     """
 
@@ -44,27 +45,30 @@ class Activation(Construct):
         *,
         endpoint: naming.EndpointReference,
         platform: naming.Platform,
+        further_platforms: Sequence[naming.Platform] = (),
         artifacts: ArtifactBucketReference,
         release_set: Mapping[str, str],
         around: IConstruct,
         commits: Mapping[str, str],
         tags: Mapping[str, str],
     ) -> None:
-        """Make both custom resources.
+        """Make the custom resources.
 
         Args:
             endpoint: the endpoint, by its environment's name and its own name there.
             platform: of the archives.
+            further_platforms: of the other GPUs of its instance pools. Default: none.
             release_set: model name → digest, 16 hexadecimal digits.
             around: the endpoint, which is made to depend on the archives.
             commits: model name → the commit that its inputs come from, for the release records.
             tags: of the release records; CloudFormation does not tag parameters that a function writes.
         """
         super().__init__(scope, construct_id)
-        self.endpoint, self.platform = endpoint, platform
+        self.endpoint, self.platforms = endpoint, (platform, *further_platforms)
         document = {
             "schema": RELEASE_SET_SCHEMA,
             "platform": str(platform),
+            **({"platforms": [str(each) for each in self.platforms]} if further_platforms else {}),
             "models": dict(release_set),
             "commits": dict(commits),
         }
@@ -91,9 +95,22 @@ class Activation(Construct):
             "ArchivePrefix": naming.platform_prefix(endpoint=endpoint.endpoint, platform=platform),
             "RecordPath": endpoint.records,
         }
+        further = [
+            self.function.custom_resource(
+                self,
+                f"Archives-{each.gpu}",
+                resource_type=naming.PUBLISHED_TYPE,
+                properties={
+                    **properties,
+                    "ArchivePrefix": naming.platform_prefix(endpoint=endpoint.endpoint, platform=each),
+                },
+            )
+            for each in further_platforms
+        ]
         self.archives = self.function.custom_resource(
-            self, "Archives", resource_type=naming.PUBLISHED_TYPE, properties=properties
+            self, "Archives", resource_type=naming.PUBLISHED_TYPE, properties=properties, after=further
         )
+        self.checks = (*further, self.archives)
         properties = {**properties, "Tags": json.dumps(dict(tags), sort_keys=True)}
         self.records = self.function.custom_resource(
             self, "Records", resource_type=naming.RECORDS_TYPE, properties=properties
@@ -117,6 +134,10 @@ class Verification(Construct):
     It fails, and with it the deployment, unless the live endpoint runs the requested config and the responses of
     changed models to their sample requests are what their manifests expect. See
     ``docs/decisions/0011-verification-after-deploy.md``.
+
+    Attributes:
+        resource: the custom resource; of an endpoint with instance pools its attribute ``Landed`` is the number of
+            instances of each type.
     """
 
     def __init__(
@@ -129,13 +150,24 @@ class Verification(Construct):
         settings: VerificationSettings,
         activation: Activation,
         streams: bool = False,
+        pools: Mapping[str, naming.Platform] | None = None,
     ) -> None:
         """Make the custom resource, which the records of ``activation`` depend on.
 
-        ``image``: what the containers run. ``streams``: whether their responses are streams of events.
+        Args:
+            endpoint: what is verified.
+            image: what the containers run.
+            settings: how many models are invoked, and for how long.
+            activation: what moves the release records afterwards.
+            streams: whether the responses are streams of events. Default: False.
+            pools: instance type of the endpoint's pools → the platform of its archives. Default: None, no pools.
         """
         super().__init__(scope, construct_id)
-        manifest_prefix = naming.manifest_prefix(endpoint=activation.endpoint.endpoint, platform=activation.platform)
+        prefixes = {
+            each: naming.manifest_prefix(endpoint=activation.endpoint.endpoint, platform=each)
+            for each in activation.platforms
+        }
+        manifest_prefix, *further = prefixes.values()
         self.function = HandlerFunction(
             self,
             "Handler",
@@ -149,7 +181,7 @@ class Verification(Construct):
             s3=regional_service(self, "s3"),
             staging=activation.staging_arn,
             endpoint=endpoint.endpoint_arn,
-            manifest_prefix=manifest_prefix,
+            manifest_prefix=[manifest_prefix, *further],
             function=self.function.arn,
         )
         if streams:
@@ -161,7 +193,9 @@ class Verification(Construct):
         if len(data) > 1:  # each model is verified on the variant that serves it
             served = {each.model.archive.model: each.name for each in endpoint.variants if each.model.archive}
             variants = {"Variants": json.dumps(served, sort_keys=True)}
-        resource = self.function.custom_resource(
+        if pools:  # in order of preference: which of them an endpoint landed on is known once it is in service
+            variants = {"Pools": json.dumps({name: prefixes[platform] for name, platform in pools.items()})}
+        self.resource = resource = self.function.custom_resource(
             self,
             "Resource",
             resource_type=naming.VERIFIED_TYPE,

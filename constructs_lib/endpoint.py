@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -238,12 +238,16 @@ class VariantInstances:
         initial_instance_count: at least 1.
         host_ami: ``InferenceAmiVersion``; None leaves SageMaker's default.
         routing: ``LEAST_OUTSTANDING_REQUESTS`` or ``RANDOM``; None leaves SageMaker's default.
+        pools: instance pools: ``instance_type`` and those that SageMaker falls back to, in order; empty: one type.
+        provision_seconds: how long SageMaker tries to provision instances; None leaves its default.
     """
 
     instance_type: str
     initial_instance_count: int
     host_ami: str | None = None
     routing: str | None = None
+    pools: tuple[str, ...] = ()
+    provision_seconds: int | None = None
 
     @property
     def deployed_text(self) -> str:
@@ -254,6 +258,8 @@ class VariantInstances:
         return (
             f"Fleet(instance_type={self.instance_type!r}, initial_instance_count={self.initial_instance_count!r}, "
             f"host_ami={self.host_ami!r}, routing={self.routing!r})"
+            + (f" pools={self.pools!r}" if self.pools else "")
+            + (f" provision_seconds={self.provision_seconds}" if self.provision_seconds else "")
         )
 
 
@@ -269,6 +275,8 @@ class ProductionVariant:
         fixed_name: its whole name, without the instance type (``AllTraffic``), for a variant that is not scaled; None:
             the name carries the type.
         weight: its share of the requests is this divided by the sum of all variants'.
+        pool_models: instance type of ``instances.pools`` → what it runs in place of ``model`` (ModelNameOverride): the
+            archive for its GPU.
     """
 
     model: TritonModel
@@ -277,11 +285,19 @@ class ProductionVariant:
     label: str | None = None
     weight: float = 1
     fixed_name: str | None = None
+    pool_models: Mapping[str, TritonModel] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """Its name, which carries the instance type unless it is fixed, so that a change of type is a new variant."""
-        return self.fixed_name or naming.variant_name(instance_type=self.instances.instance_type, name=self.label)
+        return self.fixed_name or naming.variant_name(
+            instance_type=self.instances.instance_type, name=self.label, pools=self.instances.pools
+        )
+
+    @property
+    def models(self) -> tuple[TritonModel, ...]:
+        """Every Model that it may run, each once, that of the preferred instance type first."""
+        return tuple(dict.fromkeys((self.model, *self.pool_models.values())))
 
 
 class Endpoint(CallableEndpoint):
@@ -390,7 +406,10 @@ class Endpoint(CallableEndpoint):
 
     def _update_timeout(self, rollout: Rollout, timeouts: Timeouts) -> int:
         """The longest that an update of the largest fleet may take, seconds: all waits and the starts of instances."""
-        starts = PROVISION_SECONDS + timeouts.model_download_seconds + timeouts.container_startup_seconds
+        # AWS's pages disagree on whether the limit is one of all pools or of each: the longer one is taken.
+        pools = max(max(len(each.instances.pools), 1) for each in self.variants)
+        longest = max(each.instances.provision_seconds or PROVISION_SECONDS for each in self.variants)
+        starts = pools * longest + timeouts.model_download_seconds + timeouts.container_startup_seconds
         largest = max(fleet_limits(each.instances.initial_instance_count, each.scaling)[1] for each in self.variants)
         return rollout.execution_timeout_seconds(largest, start_seconds=starts)
 
@@ -418,7 +437,7 @@ class Endpoint(CallableEndpoint):
             scaled.append(variant)
             suffix = str(number) if number else ""
             config |= {
-                f"Model{suffix}": each.model.name,
+                f"Model{suffix}": " ".join(model.name for model in each.models),
                 f"Fleet{suffix}": f"{each.instances.deployed_text} {timeouts!r}",
             }
         if len(self.variants) > 1:
@@ -445,7 +464,9 @@ def _variant(
     return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
         variant_name=variant.name,
         model_name=variant.model.name,
-        instance_type=instances.instance_type,
+        instance_type=None if instances.pools else instances.instance_type,
+        instance_pools=_pools(variant) or None,
+        variant_instance_provision_timeout_in_seconds=instances.provision_seconds,
         initial_instance_count=count,
         initial_variant_weight=variant.weight,
         inference_ami_version=instances.host_ami,
@@ -455,3 +476,15 @@ def _variant(
         if instances.routing is None
         else sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy=instances.routing),
     )
+
+
+def _pools(variant: ProductionVariant) -> list[sagemaker.CfnEndpointConfig.InstancePoolProperty]:
+    """The instance pools of a variant, with their priorities from 1 and the Models of other GPUs."""
+    return [
+        sagemaker.CfnEndpointConfig.InstancePoolProperty(
+            instance_type=name,
+            priority=priority,
+            model_name_override=variant.pool_models[name].name if name in variant.pool_models else None,
+        )
+        for priority, name in enumerate(variant.instances.pools, start=1)
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,7 +115,7 @@ def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
 
 
 class ExecutionRole(Construct):
-    """A role that can read one endpoint's archives for one platform, pull one image, and write its logs and metrics.
+    """A role that can read one endpoint's archives for its platforms, pull one image, and write its logs and metrics.
 
     Attributes:
         role: the role.
@@ -131,6 +131,7 @@ class ExecutionRole(Construct):
         endpoint_name: str,
         artifacts: ArchiveStore,
         archive_prefix: str,
+        further_prefixes: Sequence[str] = (),
         image: TritonImage,
         network: JoinedNetwork | None = None,
         network_identity: str = "",
@@ -142,6 +143,7 @@ class ExecutionRole(Construct):
             endpoint_name: name of the endpoint at SageMaker; names its log group.
             artifacts: the bucket of the archives.
             archive_prefix: the platform prefix of this endpoint's archives, with its trailing slash.
+            further_prefixes: those of its other GPUs, where instance pools have several. Default: none.
             image: the one image that may be pulled.
             network: the VPC that containers join. Default: None, SageMaker's own network.
             network_identity: distinguishes that network from an earlier one, which the old fleet is still in.
@@ -159,8 +161,8 @@ class ExecutionRole(Construct):
         )
         # A new platform, image or network makes a second policy. CloudFormation removes the first when the update is
         # over, so the old fleet, which still serves, can load models and start instances until then.
-        archive_prefix = naming.key_prefix(archive_prefix)
-        identity = [archive_prefix, image.account, image.repository, *([network_identity] if network_identity else [])]
+        prefixes = [naming.key_prefix(each) for each in (archive_prefix, *further_prefixes)]
+        identity = [*prefixes, image.account, image.repository, *([network_identity] if network_identity else [])]
         generation = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:8]
         self.policy = iam.Policy(self, f"Access{generation}")
         self.role.attach_inline_policy(self.policy)  # which a role that is imported as immutable leaves undone
@@ -168,8 +170,8 @@ class ExecutionRole(Construct):
             self.policy,
             "serving",
             artifacts=artifacts,
-            prefixes=[archive_prefix],
-            prefix=archive_prefix,
+            prefixes=prefixes,
+            prefix=" and ".join(prefixes),
             repositories=[image.repository_arn(partition=cdk.Stack.of(self).partition)],
             log_group=arn(self, "logs", "log-group", naming.endpoint_log_group(endpoint_name)),
             endpoint=endpoint_name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -37,14 +37,15 @@ class ServingStack(cdk.Stack):
         endpoint: EndpointSettings,
         release_set: Mapping[str, str],
         commits: Mapping[str, str],
-        build_set: str | None = None,
+        build_sets: Sequence[str] = (),
     ) -> None:
         """Make the stack.
 
         Args:
             release_set: model name → digest, for every model of the endpoint.
             commits: model name → the commit that its inputs come from.
-            build_set: the document of what the deployment builds and waits for; None where all was published before.
+            build_sets: documents of what the deployment builds and waits for, one for each platform; none where all was
+                published before.
         """
         super().__init__(
             scope,
@@ -55,7 +56,10 @@ class ServingStack(cdk.Stack):
         tag_all(self, {naming.ENDPOINT_TAG: endpoint.name})
         name = endpoint.sagemaker_name(environment.environment)
         reference = naming.EndpointReference(environment=environment.environment, endpoint=endpoint.name)
-        prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
+        platforms = [each.platform for each in endpoint.platform_settings]
+        prefix, *further_prefixes = [
+            naming.platform_prefix(endpoint=endpoint.name, platform=each) for each in platforms
+        ]
         image = self._image(environment, endpoint)
         for number, warning in enumerate(release_warnings(endpoint=endpoint, region=environment.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release{number}", warning)
@@ -69,6 +73,7 @@ class ServingStack(cdk.Stack):
             endpoint_name=name,
             artifacts=self.artifacts,
             archive_prefix=prefix,
+            further_prefixes=further_prefixes,
             image=image,
             network=network,
             network_identity="" if environment.network is None else environment.network.identity,
@@ -103,14 +108,18 @@ class ServingStack(cdk.Stack):
             self,
             "Activation",
             endpoint=reference,
-            platform=endpoint.platform,
+            platform=platforms[0],
+            further_platforms=platforms[1:],
             artifacts=self.artifacts,
             release_set=release_set,
             commits=commits,
             tags=tags,
             around=self.endpoint,
         )
-        Verification(
+        pools = (
+            {each.instance_type: each.platform for each in endpoint.type_settings} if endpoint.instance_types else {}
+        )
+        self.verification = Verification(
             self,
             "Verification",
             endpoint=self.endpoint,
@@ -118,17 +127,20 @@ class ServingStack(cdk.Stack):
             settings=endpoint.verification,
             activation=self.activation,
             streams=endpoint.streams,
+            pools=pools,
         )
-        for each in self.endpoint.variants:
+        for model in (model for each in self.endpoint.variants for model in each.models):
             # SageMaker looks for a single model's archive when the Model is made; this check has the clearer message.
-            each.model.node.add_dependency(self.activation.archives)
-        if build_set is not None:
+            model.node.add_dependency(self.activation.archives)
+        if build_sets:
             from constructs_lib.model_build import BuildWait  # noqa: PLC0415 - most need no such types
 
-            wait = BuildWait(self, "Wait", endpoint=reference, build_set=build_set)
-            self.activation.archives.node.add_dependency(wait.condition)
+            for number, (build_set, platform) in enumerate(zip(build_sets, platforms, strict=True)):
+                name = f"Wait-{platform.gpu}" if number else "Wait"
+                wait = BuildWait(self, name, endpoint=reference, build_set=build_set)
+                self.activation.checks[0].node.add_dependency(wait.condition)
         self._outputs(prefix=prefix)
-        self._publish(environment, endpoint, prefix=prefix, builds=build_set is not None)
+        self._publish(environment, endpoint, prefix=prefix, builds=bool(build_sets))
 
     def _image(self, environment: Environment, endpoint: EndpointSettings) -> TritonImage:
         build = endpoint.image_build
@@ -158,22 +170,31 @@ class ServingStack(cdk.Stack):
         """A production variant with its Model. ``settings``: the endpoint's, with this variant's in their place."""
         own = settings.variants[0] if settings.variants else None
         label, weight = (None, 1.0) if own is None else (own.name, own.weight)
-        model = TritonModel(
-            self,
-            "Triton" if label is None else f"Triton-{label}",
-            image=image,
-            role=self.role,
-            artifacts=self.artifacts,
-            data=model_data(settings, release_set=release_set),
-            environment=settings.container_environment(),
-            network=network,
-            isolated=settings.network_isolation,
-        )
+        models = {}
+        for number, each in enumerate(settings.platform_settings):
+            gpu = f"-{each.platform.gpu}" if number else ""
+            models[each.platform] = TritonModel(
+                self,
+                f"Triton{gpu}" if label is None else f"Triton-{label}",
+                image=image,
+                role=self.role,
+                artifacts=self.artifacts,
+                data=model_data(each, release_set=release_set),
+                environment=settings.container_environment(),
+                network=network,
+                isolated=settings.network_isolation,
+            )
+        model = models[settings.platform]
+        others = [
+            each for each in settings.type_settings if settings.instance_types and each.platform != settings.platform
+        ]
         instances = VariantInstances(
             instance_type=settings.instance_type,
             initial_instance_count=settings.initial_instance_count,
             host_ami=settings.inference_ami_version,
-            routing=settings.routing,
+            routing=settings.routing_strategy,
+            pools=settings.instance_types,
+            provision_seconds=settings.provision_seconds,
         )
         return ProductionVariant(
             model=model,
@@ -182,6 +203,7 @@ class ServingStack(cdk.Stack):
             label=label,
             weight=weight,
             fixed_name=settings.variant,
+            pool_models={each.instance_type: models[each.platform] for each in others},
         )
 
     def _own_log(self, environment: Environment, *, tags: Mapping[str, str], days: int) -> None:
@@ -218,6 +240,9 @@ class ServingStack(cdk.Stack):
             "ArtifactBucket": (self.artifacts.bucket_name, "Bucket of the archives"),
             "ExecutionRoleArn": (self.role.role_arn, "Execution role of the containers"),
         }
+        if variants[0].instances.pools:
+            landed = self.verification.resource.get_att_string("Landed")
+            outputs["Landed"] = (landed, "Instances of each type when the endpoint was verified last")
         for name, (value, description) in outputs.items():
             cdk.CfnOutput(self, name, value=value, description=description)
 
@@ -244,6 +269,9 @@ class ServingStack(cdk.Stack):
         }
         if endpoint.streams:
             outputs["streams"] = True
+        if endpoint.instance_types:
+            outputs["instance_types"] = list(endpoint.instance_types)
+            outputs["platforms"] = [str(each.platform) for each in endpoint.platform_settings]
         if endpoint.variants:
             outputs["variants"] = {each.variants[0].name: each.variant_name for each in endpoint.variant_settings}
         publish_outputs(

@@ -77,7 +77,7 @@ class EnvironmentStage(cdk.Stage):
                 endpoint=endpoint,
                 release_set=release_sets[endpoint.name],
                 commits={model: (commits or {}).get(model, "unknown") for model in release_sets[endpoint.name]},
-                build_set=None if builds is None else builds.build_sets[endpoint.name],
+                build_sets=() if builds is None else builds.build_sets[endpoint.name],
             )
             stack.add_stack_dependency(self.network or self.artifacts)
             if self.builds is not None:

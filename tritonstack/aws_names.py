@@ -60,6 +60,9 @@ QUEUE_NAME = "QueueName"
 ENDPOINT_NAME = "EndpointName"
 VARIANT_NAME = "VariantName"
 COMPONENT_NAME = "InferenceComponentName"
+INSTANCE_TYPE = "InstanceType"
+"""A further dimension where instance pools have several types (developer guide, "Deploy to multiple instance types with
+instance pools"); which metrics have it is UNVERIFIED."""
 ENDPOINT_CONFIG_NAME = "EndpointConfigName"
 """The third dimension of one fleet's metrics (developer guide, "Auto-Rollback Configuration and Monitoring")."""
 

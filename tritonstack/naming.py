@@ -49,6 +49,8 @@ CLIENT_METRICS = "tritonstack/client"
 END_TO_END_LATENCY = "EndToEndLatency"
 MODEL_NAME = "ModelName"
 """Its third dimension, where it is of one model."""
+POOL_DIGITS = 4
+"""Hexadecimal digits of a list of instance pools in a variant's name."""
 SHORT_NAME = 12
 """Characters of an environment's name in the names of jobs: a job's own name must stay below forty characters, for what
 it makes is named after it and cut there (API reference: CreateInferenceRecommendationsJob)."""
@@ -415,10 +417,13 @@ def engine_job_prefix(environment: str) -> str:
     return f"{environment}-engine-"
 
 
-def variant_name(*, instance_type: str, name: str | None = None) -> str:
+def variant_name(*, instance_type: str, name: str | None = None, pools: Sequence[str] = ()) -> str:
     """The production variant's name, which carries the instance type (``ml.g4dn.xlarge`` → ``g4dn-xlarge``).
 
-    ``name``: of one of several variants; it precedes the type.
+    ``name``: of one of several variants; it precedes the type. ``pools``: the types of instance pools, in order; a hash
+    of them follows (``g5-xlarge-pool-3f21``), so that another list is another variant, as another type is.
     """
     kind = instance_type.removeprefix("ml.").replace(".", "-")
+    if pools:
+        kind += f"-pool-{hashlib.sha256(' '.join(pools).encode()).hexdigest()[:POOL_DIGITS]}"
     return kind if name is None else f"{name}-{kind}"

@@ -39,7 +39,9 @@ def verify(event: Mapping[str, Any], context: Any) -> dict[str, str] | None:
         rest = json.dumps({**event, WORK: asdict(work)})
         aws.lambda_.invoke(FunctionName=context.function_name, InvocationType="Event", Payload=rest)
         return None
-    return {"Verified": name_list(work.verified), "NotVerified": "; ".join(work.left)}
+    done = {"Verified": name_list(work.verified), "NotVerified": "; ".join(work.left)}
+    pools = Properties.of(event["ResourceProperties"]).prefix_of_type
+    return {**done, "Landed": landed(work)} if pools else done
 
 
 def run(event: Mapping[str, Any], aws: Aws, *, until: float) -> Work:
@@ -58,13 +60,14 @@ def run(event: Mapping[str, Any], aws: Aws, *, until: float) -> Work:
         if time.time() > until:
             break
         if not work.checked:
-            work.checked = runs_as_deployed(aws.sagemaker, properties)
+            work.checked = runs_as_deployed(aws.sagemaker, properties, work)
             if not work.checked:
                 time.sleep(STATUS_SECONDS)
         else:
             invoke_next(work, aws, properties)
             if work.done and work.verified:  # meanwhile an alarm may have rolled the update back
-                work.checked = runs_as_deployed(aws.sagemaker, properties)
+                work.checked = runs_as_deployed(aws.sagemaker, properties, work)
+    leave_idle_types(work, properties)
     print(json.dumps(asdict(work)))
     return work
 
@@ -74,7 +77,8 @@ def begin(event: Mapping[str, Any], s3: S3Client, properties: Properties, *, now
     new = release_set_document(s3, bucket=properties.release_set_bucket, key=properties.release_set_key)["models"]
     old: Mapping[str, str] = {}
     before = event.get("OldResourceProperties") or {}
-    if event["RequestType"] == "Update" and before.get("ManifestPrefix") == properties.manifest_prefix:
+    same = before.get("ManifestPrefix") == properties.manifest_prefix and before.get("Pools", "{}") == properties.pools
+    if event["RequestType"] == "Update" and same:
         try:
             old = release_set_document(s3, bucket=before["ReleaseSetBucket"], key=before["ReleaseSetKey"])["models"]
         except ReleaseSetGoneError as error:
@@ -86,8 +90,22 @@ def begin(event: Mapping[str, Any], s3: S3Client, properties: Properties, *, now
     return work
 
 
-def runs_as_deployed(sagemaker: SageMakerClient, properties: Properties) -> bool:
+def landed(work: Work) -> str:
+    """The live instances of each type of the pools: ``2 x ml.g4dn.xlarge``."""
+    return name_list([f"{count} x {name}" for name, count in work.landed.items() if count]) or "not looked at"
+
+
+def leave_idle_types(work: Work, properties: Properties) -> None:
+    """Name the types of the pools that no request could reach: a caller cannot choose the type."""
+    if work.done and work.landed and work.verified:
+        idle = [name for name in properties.prefix_of_type if not work.landed.get(name)]
+        work.left += [f"{name}: no instance of it is live, so only its build proved its archives" for name in idle]
+
+
+def runs_as_deployed(sagemaker: SageMakerClient, properties: Properties, work: Work) -> bool:
     """Whether the endpoint is in service as the template names it; False while it is being changed.
+
+    Of instance pools it notes what the endpoint landed on.
 
     Raises VerificationError: it is in service with something else, or failed.
     """
@@ -109,6 +127,8 @@ def runs_as_deployed(sagemaker: SageMakerClient, properties: Properties) -> bool
     if sorted(variants) != sorted(wanted):
         raise VerificationError(f"{name} has variant {name_list(variants)}, not {name_list(wanted)}")
     for variant in variants.values():
+        pools = variant.get("InstancePools", [])
+        work.landed = {each["InstanceType"]: each["CurrentInstanceCount"] for each in pools}
         images = [image["SpecifiedImage"] for image in variant.get("DeployedImages", [])]
         if images and images != [properties.image]:
             raise VerificationError(f"{name} runs image {name_list(images)}, not {properties.image}")

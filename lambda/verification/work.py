@@ -9,7 +9,7 @@ from typing import Any
 
 from ..shared.custom_resource import name_list, read_properties
 
-OPTIONAL = {"variants": "Variants", "streams": "Streams"}
+OPTIONAL = {"variants": "Variants", "streams": "Streams", "pools": "Pools"}
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Properties:
     ``variant_name``: of the only production variant. ``variants``: of several, model → variant, as JSON.
     ``streams``: whether responses are streams of events.
     ``stops_at_unload``: whether an unload ends the warming. ``models`` and ``minutes``: the most models, and the most
-    minutes. ``manifest_prefix``: of the platform, with a trailing slash.
+    minutes. ``manifest_prefix``: of the platform, with a trailing slash. ``pools``: instance type → the manifest prefix
+    of its platform, in order of preference, as JSON; empty without instance pools.
     """
 
     endpoint_name: str
@@ -36,6 +37,7 @@ class Properties:
     manifest_prefix: str
     variants: str = "{}"
     streams: str = "false"
+    pools: str = "{}"
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Properties:
@@ -48,6 +50,12 @@ class Properties:
     def variant_of(self) -> Mapping[str, str]:
         """Model → the variant that serves it alone; empty where the endpoint has one variant."""
         found: Mapping[str, str] = json.loads(self.variants)
+        return found
+
+    @property
+    def prefix_of_type(self) -> Mapping[str, str]:
+        """Instance type of a pool → the manifest prefix of its platform; empty without pools."""
+        found: Mapping[str, str] = json.loads(self.pools)
         return found
 
 
@@ -63,11 +71,19 @@ class Work:
     errors: dict[str, str] = field(default_factory=dict)  # archive → the error of the last failed request
     verified: list[str] = field(default_factory=list)  # those whose response was as expected
     left: list[str] = field(default_factory=list)  # why others were not invoked
+    landed: dict[str, int] = field(
+        default_factory=dict
+    )  # instance type of a pool → live instances, where there are any
 
     @property
     def done(self) -> bool:
         """Whether nothing is left to do."""
         return self.checked and not self.waiting
+
+    def prefixes(self, properties: Properties) -> list[str]:
+        """Manifest prefixes of the archives that may respond: of the live instance types, the preferred one first."""
+        live = [prefix for name, prefix in properties.prefix_of_type.items() if self.landed.get(name)]
+        return list(dict.fromkeys(live)) or [properties.manifest_prefix]
 
     def leave(self, names: list[str], why: str) -> None:
         """Invoke these no more."""

@@ -100,6 +100,18 @@ variants: [{name: current, model: a, weight: 3}, {name: candidate, model: b, wei
 """
 
 
+def test_the_documented_pools_are_taken_with_an_archive_for_each_gpu(tmp_path: Path) -> None:
+    [block] = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs/instance-pools.md").read_text(), re.DOTALL)
+    path = write_environment(tmp_path)
+    document = {**parse_yaml(path.read_text()).value, "endpoints": parse_yaml(block).value}
+    jsonschema.Draft202012Validator(json.loads(schema_text("environment"))).validate(document)
+    [endpoint] = Environment.model_validate(document).endpoints
+    assert (endpoint.instance_type, endpoint.routing_strategy) == ("ml.g5.xlarge", "LEAST_OUTSTANDING_REQUESTS")
+    assert [str(each.platform) for each in endpoint.platform_settings] == ["25.09-a10g", "25.09-t4"]
+    assert {each.variant_name for each in endpoint.type_settings} == {endpoint.variant_name}
+    assert endpoint.variant_name.startswith("g5-xlarge-pool-")
+
+
 def test_a_variant_has_the_endpoints_settings_but_for_its_own(tmp_path: Path) -> None:
     lines = VARIANTS.replace(",\n", ", scaling: {minimum: 1, maximum: 3, concurrency: 2}}]")
     path = write_environment(tmp_path, endpoint=lines, without=["models"])

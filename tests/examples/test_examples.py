@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.deployments import aws_fails
 from tests.e2e.engines import EngineProject
 from tests.e2e.project import Project
 from tests.examples.installing import REPOSITORY, Installed
@@ -16,7 +17,7 @@ from tritonstack.naming import ArchiveName, Platform
 from tritonstack_local.aws import LocalAws
 
 EXAMPLES = REPOSITORY / "examples"
-NAMES = ("bring-your-own", "int8-engine", "own-role-and-image", "pipeline", "two-regions")
+NAMES = ("bring-your-own", "instance-pools", "int8-engine", "own-role-and-image", "pipeline", "two-regions")
 FILE = "ranker.0123456789abcdef.tar.gz"
 TRIPLES = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [3.0]}]}
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -193,6 +194,23 @@ def test_an_engine_in_int8_is_built_by_the_deployment_and_recognises_the_digit(
     manifest = deployed.manifest("engines", Platform(release="25.09", gpu="t4"), archive)
     assert {"--int8", "--fp16"} <= set(manifest["engines"][model]["options"])
     assert manifest["figures"]["accuracy"] == manifest["figures"]["accuracy_fp32"] >= 0.95
+
+
+@pytest.mark.long
+def test_pools_have_an_engine_for_each_gpu_and_a_shortage_lands_on_the_second(
+    home: Project, installed: Installed, local_aws: LocalAws
+) -> None:
+    with aws_fails(local_aws, {"instance_type": "ml.g5.xlarge", "short_of": "capacity", "times": 1}):
+        example = Example("instance-pools", home=home, installed=installed, aws=local_aws)
+        example.deploy("pools/*")  # and verifies a response by the manifest of the T4
+    assert example.output("pools-serving-ranking", "Landed") == "1 x ml.g4dn.xlarge"
+    deployed, model = EngineProject(home, local_aws, "pools"), "scores"
+    archive = ArchiveName(model=model, digest=deployed.record("ranking", model))
+    for gpu, capability in (("a10g", "8.6"), ("t4", "7.5")):
+        manifest = deployed.manifest("ranking", Platform(release="25.09", gpu=gpu), archive)
+        assert manifest["engines"][model]["compute_capability"] == capability
+    [running] = [each for each in local_aws.runtime_status()["endpoints"] if each["name"] == "pools-ranking"]
+    assert [fleet["model_data"].split("/")[-2] for fleet in running["fleets"]] == ["25.09-t4"]
 
 
 def test_every_example_is_tested() -> None:

@@ -91,6 +91,47 @@ def test_each_variants_model_is_called_on_its_own_variant(world: Any) -> None:
     assert (status, "has variant current-g4dn-xlarge, not" in reason) == ("FAILED", True)
 
 
+T4, A10G = "ml.g4dn.xlarge", "ml.g5.xlarge"
+
+
+def pooled(world: Any, **counts: int) -> dict[str, str]:
+    """Properties of an endpoint with instance pools of two GPUs, which landed on these."""
+    of_type = {A10G: worlds.PREFIX.replace("t4", "a10g"), T4: worlds.PREFIX}
+    pools = [
+        {"InstanceType": kind, "CurrentInstanceCount": count}
+        for kind, count in zip(of_type, counts.values(), strict=True)
+    ]
+    [variant] = world.endpoint()["ProductionVariants"]
+    world.aws.described = [world.endpoint(ProductionVariants=[{**variant, "InstancePools": pools}])]
+    world.aws.script = {"the only one": [worlds.right()]}
+    single = {"MultiModel": "false", "StopsAtUnload": "false"}
+    return {**single, "ManifestPrefix": of_type[A10G], "Pools": json.dumps(of_type)}
+
+
+def test_a_fallback_type_is_held_against_the_manifest_of_its_own_gpu(world: Any) -> None:
+    world.publish({"bert": A})
+    world.publish({"bert": A}, prefix=worlds.PREFIX.replace("t4", "a10g"), answer={"outputs": worlds.others()})
+    status, reason, data = world.create({"bert": A}, **pooled(world, a10g=0, t4=2))
+    assert (status, data["Landed"]) == ("SUCCESS", f"2 x {T4}"), reason
+    assert data["NotVerified"] == f"{A10G}: no instance of it is live, so only its build proved its archives"
+    status, reason, _ = world.create({"bert": A}, **pooled(world, a10g=2, t4=0))
+    assert (status, "output y[0, 0]: 9 expected, 1 found" in reason) == ("FAILED", True), reason
+
+
+def test_while_two_gpus_are_live_a_response_of_either_is_right(world: Any) -> None:
+    world.publish({"bert": A})
+    world.publish({"bert": A}, prefix=worlds.PREFIX.replace("t4", "a10g"), answer={"outputs": worlds.others()})
+    status, reason, data = world.create({"bert": A}, **pooled(world, a10g=1, t4=1))
+    assert (status, data["Landed"], data["NotVerified"]) == ("SUCCESS", f"1 x {A10G}, 1 x {T4}", ""), reason
+
+
+def test_another_list_of_pools_makes_every_model_count_as_changed(world: Any) -> None:
+    world.publish({"bert": A})
+    new = world.properties({"bert": A}, **pooled(world, a10g=0, t4=1))
+    assert world.deliver(world.event("Update", new, {**new, "Pools": json.dumps({T4: worlds.PREFIX})}))[0] == "SUCCESS"
+    assert len(world.invoked) == 1
+
+
 @cases("changes, message")
 def test_an_endpoint_that_runs_something_else_fails_before_any_call(world: Any, changes: Any, message: str) -> None:
     world.publish({"bert": A})

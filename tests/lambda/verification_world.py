@@ -42,6 +42,11 @@ def right(values: Sequence[float] = (1.0, 2.0)) -> fake_aws.Response:
     return {"Body": header + raw, "ContentType": content_type}
 
 
+def others() -> list[dict[str, Any]]:
+    """Outputs that no response has: those of another GPU, say."""
+    return [{**EXPECTED[0], "data": [9.0, 9.0]}]
+
+
 def model_error(status: int, message: str = "the container's words") -> fake_aws.AwsError:
     """SageMaker's ModelError."""
     members = {"OriginalStatusCode": status, "OriginalMessage": message, "LogStreamArn": "arn:log"}

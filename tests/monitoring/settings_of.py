@@ -22,6 +22,7 @@ SINGLE: dict[str, Any] = {
     "instance_type": "ml.g5.12xlarge",
     "models": ["bert"],
 }
+POOLS = ["ml.g5.xlarge", "ml.g4dn.xlarge"]
 SCALING = {"minimum": 1, "maximum": 4, "invocations_per_instance": 600.0}
 EVERYTHING = Thresholds(no_traffic_minutes=10, budget_usd_per_hour=5.0)
 PROJECTS = BuildProjects(build="archives-project", engines="engines-project")
@@ -31,6 +32,7 @@ ENDPOINTS: dict[str, dict[str, Any]] = {
     "single-model, four GPUs": SINGLE,
     "single-model, one GPU": {**SINGLE, "instance_type": "ml.g5.xlarge"},
     "scaled": {**DIGITS, "scaling": SCALING},
+    "pools": {**{name: SINGLE[name] for name in SINGLE if name != "instance_type"}, "instance_types": POOLS},
     "no price": {**DIGITS, "instance_type": "ml.g6.xlarge", "accept_unlisted_instance_type": True},
 }
 """One of each kind that has graphs of its own; of the last no source gives the price in us-east-1."""

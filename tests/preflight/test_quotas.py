@@ -68,6 +68,30 @@ def test_the_fleets_of_both_variants_count_each_with_its_type(tmp_path: Path) ->
     assert needs == {T4: (3, 3), "ml.g4dn.2xlarge": (3, 3), None: (6, 6)}
 
 
+def test_each_type_of_instance_pools_may_have_to_serve_all_instances(tmp_path: Path) -> None:
+    lines = "mode: single-model\ninitial_instance_count: 3\ninstance_types: [ml.g5.xlarge, ml.g4dn.xlarge]"
+    endpoints = load_environment(write_environment(tmp_path, endpoint=lines, without=["instance_type"])).endpoints
+    found = {kind: instance_need(endpoints, others=0, instance_type=kind) for kind in ("ml.g5.xlarge", T4, None)}
+    assert {kind: need.total for kind, need in found.items()} == {"ml.g5.xlarge": 6, T4: 6, None: 6}
+
+
+def test_instances_of_pools_count_at_the_type_that_they_landed_on(tmp_path: Path) -> None:
+    pools = [
+        {"InstanceType": "ml.g5.xlarge", "CurrentInstanceCount": 0},
+        {"InstanceType": T4, "CurrentInstanceCount": 2},
+    ]
+    variant = {"VariantName": "v", "CurrentInstanceCount": 2, "DesiredInstanceCount": 2, "InstancePools": pools}
+    theirs = {"EndpointName": "theirs", "EndpointConfigName": "theirs", "ProductionVariants": [variant]}
+    priorities = [{"InstanceType": each["InstanceType"], "Priority": 1 + number} for number, each in enumerate(pools)]
+    config = {"ProductionVariants": [{"VariantName": "v", "ModelName": "m", "InstancePools": priorities}]}
+    responses = account(of_type=3, running={"theirs": (T4, 2)}) | {
+        "sagemaker.DescribeEndpoint": theirs,
+        "sagemaker.DescribeEndpointConfig": config,
+    }
+    found = results_of(check_endpoint_quota, served(tmp_path), responses)
+    assert found[T4].needed.endswith("2 of other endpoints now")
+
+
 def test_maximum_new_fleet_and_other_endpoints_count(tmp_path: Path) -> None:
     scaled = {"scaling": {"minimum": 1, "maximum": 6, "gpu_utilization": 70}}
     what = served(tmp_path, scaled, {"initial_instance_count": 2})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,13 @@ BOOK = PriceBook(overrides={"ml.g4dn.xlarge": Decimal("0.7364"), "ml.g5.xlarge":
 PRICES = Prices(before=BOOK, after=BOOK)
 G5 = {"InstanceType": "ml.g5.xlarge"}
 NOBODYS = {"InstanceType": "ml.nobody.xlarge"}
+POOLS: dict[str, Any] = {
+    "InstanceType": None,
+    "InstancePools": [
+        {"InstanceType": "ml.g4dn.xlarge", "Priority": 2},
+        {"InstanceType": "ml.g5.xlarge", "Priority": 1},
+    ],
+}
 
 
 OF_REFERENCE = {"Fn::Join": ["", ["endpoint/", {"Fn::GetAtt": ["Endpoint", "EndpointName"]}, "/variant/g4dn-xlarge"]]}
@@ -55,11 +63,21 @@ def ends(change: CostRow) -> tuple[Decimal | None, Decimal | None]:
         ({**serving(), **target(2, 8, endpoint="dev-other")}, ("0.7364", "0.7364")),
         ({**serving(), **target(2, 3, resource_id=OF_REFERENCE)}, ("1.4728", "2.2092")),
         ({**serving(variant=LIVE), "Before": SCALING}, ("1.4728", "1.4728")),
+        ({**serving(variant=POOLS), **target(1, 4)}, ("0.7364", "6.0")),  # from the cheapest type to the dearest
         ({**serving(variant=LIVE), "Before": SCALING, **target(1, 8)}, ("0.7364", "5.8912")),
     ],
 )
 def test_both_ends_are_read_from_the_template(template: Template, expected: tuple[str, str]) -> None:
     assert ends(cost(None, template)) == tuple(map(Decimal, expected))
+
+
+def test_of_pools_the_types_are_in_order_and_one_unknown_price_makes_the_range_unknown() -> None:
+    row = cost(None, serving(variant=POOLS))
+    assert row.after is not None
+    assert row.after.quantity == "1 of ml.g5.xlarge, else ml.g4dn.xlarge"
+    pools = [*POOLS["InstancePools"], {**NOBODYS, "Priority": 3}]
+    unknown = cost(None, serving(variant={**POOLS, "InstancePools": pools}))
+    assert "no price of ml.nobody.xlarge" in " ".join(unknown.sentences)
 
 
 def outside() -> Template:

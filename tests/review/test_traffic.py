@@ -32,6 +32,22 @@ def traffic(before: Template, after: Template) -> TrafficEntry:
     return change
 
 
+def pools(*types: str) -> dict[str, Any]:
+    """A variant with instance pools of these types."""
+    rows = [{"InstanceType": name, "Priority": number} for number, name in enumerate(types, start=1)]
+    return {"InstanceType": None, "InstancePools": rows, "VariantName": f"pool-{len(types)}"}
+
+
+def test_a_type_to_fall_back_to_lowers_the_risk_of_a_shortage_and_its_removal_raises_it() -> None:
+    one, two = serving(), serving(variant=pools("ml.g4dn.xlarge", "ml.g5.xlarge"))
+    added, removed = (" ".join(traffic(*sides).sentences) for sides in ((one, two), (two, one)))
+    assert "from 1 of ml.g4dn.xlarge to 1 of ml.g4dn.xlarge, else ml.g5.xlarge" in added
+    assert "The risk of a lack of capacity falls: ml.g5.xlarge may serve where AWS lacks ml.g4dn.xlarge." in added
+    assert "The risk of a lack of capacity rises: ml.g5.xlarge no longer steps in." in removed
+    swapped = traffic(two, serving(variant={**pools("ml.g5.xlarge", "ml.g4dn.xlarge"), "VariantName": "swapped"}))
+    assert "risk" not in " ".join(swapped.sentences)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "touched", "update", "sentence"),
     [

@@ -204,7 +204,7 @@ def test_a_processing_job_joins_its_network_without_resource_filter_or_condition
 def test_handle_and_condition_carry_the_hash_of_the_build_set(tmp_path: Path) -> None:
     write_models(tmp_path)
     served = served_engines(tmp_path, T4)
-    document = deployed_builds(served, tmp_path / "model_repos").build_sets["e0"]
+    [document] = deployed_builds(served, tmp_path / "model_repos").build_sets["e0"]
     digits = hashlib.sha256(document.encode()).hexdigest()[:12]
     ids = sorted(waits(template_of(stage_of(served, tmp_path).serving["e0"])))
     assert [re.sub("[0-9A-F]{8}$", "", name) for name in ids] == [f"WaitCondition{digits}", f"WaitHandle{digits}"]

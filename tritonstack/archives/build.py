@@ -37,7 +37,7 @@ def refuse_errors_of_environment(
     """
     places, choice = places or Places.of_project(), choice_of(environment)
     found: dict[Finding, None] = {}
-    for endpoint in (variant for each in environment.endpoints for variant in each.variant_settings):
+    for endpoint in (of_type for each in environment.endpoints for of_type in each.type_settings):
         for source in chain.from_iterable(sources_of(entry, places.repositories, choice) for entry in endpoint.models):
             if models and not {source.name, source.folder.name} & set(models):
                 continue

@@ -178,10 +178,10 @@ def _archives(
     missing: dict[str | None, set[str]] = {}
     wanted = wanted_archives(environment, places.repositories, local=local)
     left = {each.source.name for each in wanted if each.leaves_engine}
-    for endpoint in environment.endpoints:
-        found = [each for each in wanted if each.endpoint is endpoint and not each.leaves_engine]
-        refuse_unservable([each.source for each in found], platform=None if local else endpoint.platform)
+    for endpoint in (of_one for each in environment.endpoints for of_one in each.platform_settings):
         place = Place(endpoint=endpoint.name, platform=endpoint.platform)
+        found = [each for each in wanted if each.endpoint == endpoint and not each.leaves_engine]
+        refuse_unservable([each.source for each in found], platform=None if local else endpoint.platform)
         for each in sorted(found, key=lambda each: each.source.name):
             name, target = each.name, each.target
             manifest = places.built(name, target)

@@ -40,7 +40,7 @@ class WantedArchive:
 
 
 def wanted_archives(environment: Environment, repositories: Path, *, local: bool) -> tuple[WantedArchive, ...]:
-    """The archives of every endpoint, in the order of the environment's file.
+    """The archives of every endpoint, for each of its platforms, in the order of the environment's file.
 
     ``local``: for the local Triton, whatever the endpoints' platforms. Raises :class:`InputError` where a name means
     nothing or a recipe is wrong.
@@ -53,7 +53,8 @@ def wanted_archives(environment: Environment, repositories: Path, *, local: bool
             platform=None if local else endpoint.platform,
             leaves_engine=leaves and lacks_plan(source),
         )
-        for endpoint in environment.endpoints
+        for each in environment.endpoints
+        for endpoint in each.platform_settings
         for entry in endpoint.models
         for source in sources_of(entry, repositories, choice)
     )

@@ -136,7 +136,7 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> tuple[list[Served
     served: list[Served] = []
     together: list[Finding] = []
     for number, endpoint in (
-        (number, each) for number, of in enumerate(settings.endpoints) for each in of.variant_settings
+        (number, each) for number, of in enumerate(settings.endpoints) for each in of.type_settings
     ):
         sources = [source for model in endpoint.models for source in sources_of(model, repositories, choice)]
         targeted = [

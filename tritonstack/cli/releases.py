@@ -357,6 +357,11 @@ def show_verified(verified: Sequence[VerifiedEndpoint], settings: Environment) -
         for model in endpoint.models:
             if model.problem:
                 echo(f"{endpoint.endpoint}/{model.model}: {model.problem}")
+        if endpoint.pools:
+            live = [f"{count} x {kind}" for kind, count in endpoint.pools if count]
+            idle = [kind for kind, count in endpoint.pools if not count]
+            rest = f"; none of {', '.join(idle)}, whose archives no request reaches" if idle else ""
+            echo(f"{endpoint.endpoint} runs on {', '.join(live) or 'no instance'}{rest}.")
         if endpoint.instances > 1:
             echo(f"{endpoint.endpoint} has {endpoint.instances} instances, and each request went to one of them.")
         for line in loads(endpoint, settings):

@@ -144,7 +144,7 @@ def check_thresholds(
         place = ("alarms", "thresholds")
     if thresholds.budget_usd_per_hour is None or alarms is None:
         return
-    for name in dict.fromkeys(each.instance_type for each in endpoint.variant_settings):
+    for name in dict.fromkeys(each.instance_type for each in endpoint.type_settings):
         if name in prices or hosting_price(instance_type=name, region=region, own=project_prices(project)) is not None:
             continue
         yield Problem(

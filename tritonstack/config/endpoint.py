@@ -14,6 +14,15 @@ from tritonstack.catalogue.triton_releases import RELEASE_PATTERN
 from tritonstack.config.alarms import Thresholds
 from tritonstack.config.container import ContainerSettings, check_container
 from tritonstack.config.fields import MAXIMUM_NAME, Name, SettingsModel, Site, choices, repeated
+from tritonstack.config.instance_pools import (
+    INSTANCE_TYPE_PATTERN,
+    LEAST_PROVISION_SECONDS,
+    LONGEST_PROVISION_SECONDS,
+    MOST_POOLS,
+    POOL_ROUTING,
+    check_pools,
+    preferred_type,
+)
 from tritonstack.config.patterns import TAG_VALUE_PATTERN, VARIANT_PATTERN
 from tritonstack.config.rollout import Rollout, check_rollout
 from tritonstack.config.scaling import PRODUCTION_INSTANCES, Scaling, check_scaling
@@ -73,16 +82,18 @@ class LocalSettings(SettingsModel):
     )
 
 
-def _models_or_variants(schema: dict[str, Any]) -> None:
-    """JSON Schema: a file has one of the two."""
-    schema["required"].remove("models")
-    schema["anyOf"] = [{"required": [name]} for name in ("models", "variants")]
+def _either(schema: dict[str, Any]) -> None:
+    """JSON Schema: a file has one of each two."""
+    pairs = (("models", "variants"), ("instance_type", "instance_types"))
+    for first, _ in pairs:
+        schema["required"].remove(first)
+    schema["allOf"] = [{"anyOf": [{"required": [name]} for name in pair]} for pair in pairs]
 
 
 class EndpointSettings(SettingsModel):
     """A SageMaker endpoint that serves models with Triton: one production variant, or the two of ``variants``."""
 
-    model_config = ConfigDict(json_schema_extra=_models_or_variants)
+    model_config = ConfigDict(json_schema_extra=_either)
 
     name: Name = Field(description="Name within the environment; at SageMaker it is <environment>-<name>.")
     description: str | None = Field(
@@ -101,9 +112,25 @@ class EndpointSettings(SettingsModel):
         json_schema_extra={"anyOf": [choices(load_catalogue().releases), {"pattern": RELEASE_PATTERN}]},
     )
     instance_type: str = Field(
-        pattern=r"^ml\.[a-z0-9-]+\.[a-z0-9]+$",
-        description="GPU instance type (ml.g4dn.xlarge). Multi-model mode takes types with a single GPU.",
+        pattern=INSTANCE_TYPE_PATTERN,
+        description="GPU instance type (ml.g4dn.xlarge). Multi-model mode takes types with a single GPU. Left out "
+        "where `instance_types` name them.",
         json_schema_extra=choices(load_catalogue().instances),
+    )
+    instance_types: Annotated[
+        tuple[Annotated[str, Field(pattern=INSTANCE_TYPE_PATTERN)], ...], Field(strict=False, max_length=MOST_POOLS)
+    ] = Field(
+        default=(),
+        description="Single-model mode, instead of instance_type: instance pools, two to five GPU types in order of "
+        "preference. Where AWS has no capacity of the first, SageMaker provisions the next (tritonstack docs "
+        "instance-pools); []: instance_type alone.",
+    )
+    provision_seconds: int | None = Field(
+        default=None,
+        ge=LEAST_PROVISION_SECONDS,
+        le=LONGEST_PROVISION_SECONDS,
+        description="How long SageMaker tries to provision instances before the operation fails, downloads and starts "
+        "not included; null: SageMaker's default.",
     )
     initial_instance_count: int = Field(
         default=1,
@@ -203,8 +230,9 @@ class EndpointSettings(SettingsModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _models_of_variants(cls, value: Any) -> Any:
-        """``models`` of a file that names them in ``variants``."""
+    def _named_elsewhere(cls, value: Any) -> Any:
+        """``models`` of a file that names them in ``variants``, ``instance_type`` of one that lists several."""
+        value = preferred_type(value)
         variants = value.get("variants") if isinstance(value, Mapping) else None
         if not isinstance(variants, list | tuple) or not variants or "models" in value:
             return value
@@ -227,6 +255,29 @@ class EndpointSettings(SettingsModel):
     def variant_settings(self) -> tuple[EndpointSettings, ...]:
         """The settings of each production variant: the endpoint's own where it has one variant."""
         return tuple(each.of(self) for each in self.variants) or (self,)
+
+    @property
+    def type_settings(self) -> tuple[EndpointSettings, ...]:
+        """The settings of each production variant as they hold for each instance type that it may run on."""
+        return tuple(
+            each.model_copy(update={"instance_type": name})
+            for each in self.variant_settings
+            for name in each.instance_types or (each.instance_type,)
+        )
+
+    @property
+    def platform_settings(self) -> tuple[EndpointSettings, ...]:
+        """The endpoint's settings as they hold for each of its platforms, the preferred one first.
+
+        Instance pools may have several GPUs, and an archive is built for one.
+        """
+        if not self.instance_types:
+            return (self,)
+        found: dict[naming.Platform, EndpointSettings] = {}
+        for name in self.instance_types:
+            each = self.model_copy(update={"instance_type": name})
+            found.setdefault(each.platform, each)
+        return tuple(found.values())
 
     @property
     def model_places(self) -> tuple[Location, ...]:
@@ -252,7 +303,13 @@ class EndpointSettings(SettingsModel):
     def variant_name(self) -> str:
         """The production variant's name; an endpoint with two has ``variant_settings`` for each."""
         name = self.variants[0].name if self.variants else None
-        return self.variant or naming.variant_name(instance_type=self.instance_type, name=name)
+        preferred, *_ = self.instance_types or (self.instance_type,)
+        return self.variant or naming.variant_name(instance_type=preferred, name=name, pools=self.instance_types)
+
+    @property
+    def routing_strategy(self) -> str | None:
+        """``RoutingStrategy`` to render, or None to leave it to SageMaker."""
+        return self.routing or (POOL_ROUTING if self.instance_types else None)
 
     @property
     def model_cache_setting(self) -> Literal["Enabled", "Disabled"] | None:
@@ -306,6 +363,7 @@ def check_endpoint(*, endpoint: EndpointSettings, location: Location, site: Site
     yield from _check_mode(endpoint=endpoint, location=location, site=site)
     yield from _check_streaming(endpoint=endpoint, location=location)
     yield from check_variants(endpoint=endpoint, location=location)
+    yield from check_pools(endpoint=endpoint, location=location)
     yield from _check_variant_name(endpoint=endpoint, location=location)
     yield from check_release(endpoint=endpoint, location=location, site=site)
     yield from _check_fleet(endpoint=endpoint, location=location, site=site)
@@ -341,8 +399,14 @@ def _check_fleet(*, endpoint: EndpointSettings, location: Location, site: Site) 
     """Check the settings that a production variant may have of its own; ``endpoint``: the settings that hold for it."""
     yield from check_rollout(endpoint=endpoint, location=location)
     yield from check_scaling(endpoint=endpoint, location=location, site=site)
-    yield from _check_instance_type(endpoint=endpoint, location=location, site=site)
-    instance = load_catalogue().instance(endpoint.instance_type)
+    for number, name in enumerate(endpoint.instance_types):
+        each = endpoint.model_copy(update={"instance_type": name})
+        yield from _check_instance_type(endpoint=each, place=(*location, "instance_types", number), site=site)
+    if not endpoint.instance_types:
+        yield from _check_instance_type(endpoint=endpoint, place=(*location, "instance_type"), site=site)
+    # Of several types the one with the least memory.
+    rows = [row for each in endpoint.type_settings if (row := load_catalogue().instance(each.instance_type))]
+    instance = min(rows, key=lambda row: row.memory_gib, default=None)
     yield from check_container(endpoint=endpoint, instance=instance, location=location)
 
 
@@ -402,8 +466,8 @@ def _check_streaming(*, endpoint: EndpointSettings, location: Location) -> Itera
         )
 
 
-def _check_instance_type(*, endpoint: EndpointSettings, location: Location, site: Site) -> Iterator[Problem]:
-    name, catalogue, place = endpoint.instance_type, load_catalogue(), (*location, "instance_type")
+def _check_instance_type(*, endpoint: EndpointSettings, place: Location, site: Site) -> Iterator[Problem]:
+    name, catalogue = endpoint.instance_type, load_catalogue()
     instance = catalogue.instance(name)
     if instance is None:
         reason = catalogue.omitted_types.get(name)

@@ -87,7 +87,7 @@ def check_release(*, endpoint: EndpointSettings, location: Location, site: Site)
 def _instances(endpoint: EndpointSettings) -> tuple[InstanceType, ...]:
     """The instance types of the production variants, as far as the catalogue knows them."""
     catalogue = load_catalogue()
-    found = (catalogue.instance(each.instance_type) for each in endpoint.variant_settings)
+    found = (catalogue.instance(each.instance_type) for each in endpoint.type_settings)
     return tuple(dict.fromkeys(each for each in found if each is not None))
 
 
@@ -101,7 +101,7 @@ def release_warnings(*, endpoint: EndpointSettings, region: str) -> tuple[str, .
             f"taken to be those of {release.taken_from}"
         )
     if release is not None and endpoint.inference_ami_version is None:
-        families = {each.instance_type.split(".")[1] for each in endpoint.variant_settings}
+        families = {each.instance_type.split(".")[1] for each in endpoint.type_settings}
         if unknown := sorted(families - set(catalogue.default_drivers)):
             warnings.append(
                 f"host_ami: SageMaker chooses the host AMI, and which driver it takes for {', '.join(unknown)} was not "
@@ -174,7 +174,7 @@ def _check_default_driver(
     """
     catalogue = load_catalogue()
     proposal = catalogue.propose_host_ami(release.version, instance=catalogue.instance(endpoint.instance_type))
-    for instance_type in sorted({each.instance_type for each in endpoint.variant_settings}):
+    for instance_type in sorted({each.instance_type for each in endpoint.type_settings}):
         default = catalogue.default_drivers.get(instance_type.split(".")[1])
         if default is None or not default.too_old_for(release):
             continue

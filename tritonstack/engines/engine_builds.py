@@ -224,15 +224,17 @@ def engine_builds(
         )
         for _, (builder, needs) in sorted(served.items(), key=lambda item: item[0])
     ]
-    return EngineBuilds(builds=tuple(builds), problems=(*with_lines(findings, file), *dict.fromkeys(refused)))
+    return EngineBuilds(
+        builds=tuple(builds), problems=(*with_lines(dict.fromkeys(findings), file), *dict.fromkeys(refused))
+    )
 
 
 def _needs(environment: Environment, archives: Mapping[str, Sequence[ArchiveSource]]) -> Iterator[_Need]:
     for index, endpoint in enumerate(environment.endpoints):
         for place, entry in zip(endpoint.model_places, endpoint.models, strict=True):
             sources = tuple(source for source in archives[entry] if lacks_plan(source))
-            if sources:
-                yield _Need(endpoint=endpoint, location=("endpoints", index, *place), sources=sources)
+            for each in endpoint.platform_settings if sources else ():
+                yield _Need(endpoint=each, location=("endpoints", index, *place), sources=sources)
 
 
 def _builder(need: _Need, environment: Environment) -> Builder | Problem:

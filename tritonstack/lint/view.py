@@ -53,7 +53,8 @@ class ServingTarget:
         """An endpoint of an environment's settings; ``region``: the environment's."""
         release = load_catalogue().release(endpoint.release)
         return cls(
-            name=f"endpoint {endpoint.name} of {environment}",
+            name=f"endpoint {endpoint.name} of {environment}"
+            + (f" on {endpoint.instance_type}" if endpoint.instance_types else ""),
             release=release,
             instance=load_catalogue().instance(endpoint.instance_type),
             region=region,

@@ -61,7 +61,8 @@ def dashboards_of(environment: Environment, *, projects: BuildProjects | None) -
 def _endpoint_section(variant: Variant) -> Section:
     settings = variant.settings
     graphs = (*request_graphs(variant), *loading_graphs(variant), *instance_graphs(variant), *fleet_graphs(variant))
-    title = f"{variant.subject}: {settings.mode}, {settings.instance_type}, Triton {settings.release}"
+    types = ", else ".join(settings.instance_types) or settings.instance_type
+    title = f"{variant.subject}: {settings.mode}, {types}, Triton {settings.release}"
     return Section(key=f"{settings.name}{variant.label}", title=title, notes=tuple(_notes(variant)), graphs=graphs)
 
 
@@ -70,11 +71,18 @@ def _notes(variant: Variant) -> Iterator[str]:
     if settings.variants:
         share = f"{100 * variant.share:.3g} % of the requests by weight"
         yield f"Variant {settings.variant_name}: {settings.models[0]}, {share}."
+    types = settings.instance_types or (settings.instance_type,)
     if variant.price is None:
         yield (
-            f"No cost: the price of {settings.instance_type} in this region is unknown. Read it from AWS with "
-            f"`tritonstack capacity prices update`, or set `prices: {{{settings.instance_type}: …}}` in the "
+            f"No cost: the price of {' or '.join(types)} in this region is unknown. Read it from AWS with "
+            f"`tritonstack capacity prices update`, or set `prices: {{{types[0]}: …}}` in the "
             "environment's file."
+        )
+    elif variant.pool_prices:
+        prices = ", ".join(f"{usd:g} ({name})" for name, usd in variant.pool_prices)
+        yield (
+            f"Cost: {prices} USD per hour and instance ({variant.price.short}), as AWS's capacity "
+            "decides which types serve. Instances and cost are known only while requests arrive."
         )
     else:
         yield (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tritonstack import aws_names, naming
@@ -75,7 +75,9 @@ class Variant:
     settings: EndpointSettings  # the endpoint's, as they hold for the variant
     endpoint_name: str  # at SageMaker
     share: float = 1  # of the endpoint's requests, 0 to 1
-    price: HostingPrice | None  # of one of its instances; None where no source has it
+    # of one of its instances, of instance pools of the dearest type; None where no source has it, or that of a pool
+    price: HostingPrice | None
+    pool_prices: tuple[tuple[str, float], ...] = ()  # instance type of a pool and its USD per hour, cheapest first
     log_metrics: str | None = None  # namespace of the endpoint's counted log lines; None: they are not counted
 
     @property
@@ -114,13 +116,17 @@ class Variant:
 def variants_of(environment: Environment, endpoint: EndpointSettings) -> tuple[Variant, ...]:
     """The variants of one endpoint of an environment."""
     name = endpoint.sagemaker_name(environment.environment)
+    pools = [(each, environment.price(each)) for each in endpoint.instance_types]
+    priced = sorted(((each, price) for each, price in pools if price), key=lambda row: row[1].usd_per_hour)
+    dearest = priced[-1][1] if priced and len(priced) == len(pools) else None
     shares = traffic_shares([each.weight for each in endpoint.variants] or [1])
     counted = log_metrics_namespace(environment, endpoint) if counts_log_lines(environment, endpoint) else None
     return tuple(
         Variant(
             settings=each,
             endpoint_name=name,
-            price=environment.price(each.instance_type),
+            price=dearest if pools else environment.price(each.instance_type),
+            pool_prices=tuple((kind, price.usd_per_hour) for kind, price in priced) if dearest else (),
             share=share,
             log_metrics=counted,
         )
@@ -311,28 +317,60 @@ def fleet_graphs(variant: Variant) -> Iterator[Graph]:
         series=(Series(key="instances", label="instances with requests", metrics=metrics, expression=INSTANCE_COUNT),),
         limits=limits,
     )
+    if variant.settings.instance_types:
+        yield _landed_graph(variant)
     if variant.price is None:
         return
-    usd = variant.price.usd_per_hour
+    # Of instance pools a range: were all instances of the cheapest type, or of the dearest.
+    ends = dict.fromkeys((variant.pool_prices[0], variant.pool_prices[-1])) if variant.pool_prices else None
+    prices = {"cost": ("", variant.price.usd_per_hour)}
+    if ends is not None:
+        prices = {f"cost{place}": (f", all of {kind}", usd) for place, (kind, usd) in enumerate(ends)}
     yield Graph(
         key="cost_per_hour",
         title="Cost of the instances per hour",
         unit="USD/h",
-        series=(cost_per_hour(variant, usd_per_hour=usd),),
+        series=tuple(
+            replace(series, key=key, label=f"{series.label}{of}")
+            for key, (of, usd) in prices.items()
+            for series in (cost_per_hour(variant, usd_per_hour=usd),)
+        ),
     )
     # Instances x hours x price / requests: requests / instances is the share that one instance received.
-    per_million = f"{number(usd * 1_000_000 / SECONDS_IN_AN_HOUR)} * PERIOD(share) / share"
     yield Graph(
         key="cost_per_million",
         title="Cost of a million requests",
         unit="USD",
-        series=(
+        series=tuple(
             Series(
-                key="cost",
-                label="at the current traffic",
+                key=key,
+                label=f"at the current traffic{of}",
                 metrics={"share": metrics["share"]},
-                expression=per_million,
-            ),
+                expression=f"{number(usd * 1_000_000 / SECONDS_IN_AN_HOUR)} * PERIOD(share) / share",
+            )
+            for key, (of, usd) in prices.items()
+        ),
+    )
+
+
+def _landed_graph(variant: Variant) -> Graph:
+    """Requests by instance type: what the pools landed on. That Invocations has the dimension is UNVERIFIED."""
+    return Graph(
+        key="landed",
+        title="Requests by instance type (Invocations)",
+        unit="requests",
+        series=tuple(
+            Series.of(
+                f"pool{place}",
+                name,
+                Metric(
+                    namespace=aws_names.SAGEMAKER,
+                    name=aws_names.INVOCATIONS,
+                    dimensions=(*variant.dimensions, (aws_names.INSTANCE_TYPE, name)),
+                    statistic="Sum",
+                ),
+            )
+            for place, name in enumerate(variant.settings.instance_types)
         ),
     )
 

@@ -79,7 +79,8 @@ def unit_of(metric: Metric) -> str:
     row = namespace["metrics"].get(metric.name) if namespace else None
     if namespace is None or row is None:
         raise LookupError(f"no metric {metric.name} in {metric.namespace}")
-    names = [name for name, _ in metric.dimensions]
+    further = namespace.get("further_dimensions", {})
+    names = [name for name, _ in metric.dimensions if metric.name not in further.get(name, ())]
     if names != namespace["dimensions"]:
         raise LookupError(f"{metric.name} has the dimensions {namespace['dimensions']}, not {names}")
     statistic = "percentiles" if re.fullmatch(r"p\d{1,2}(\.\d+)?", metric.statistic) else metric.statistic

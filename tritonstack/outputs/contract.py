@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 CONTRACT = 1
 """It rises when a field is removed, renamed or gets another type or meaning: readers of the older one would break."""
-MINOR = 0
+MINOR = 1
 """It rises when fields are added, which readers of the same contract pass over; with a new contract it is 0 again."""
 PARAMETER_BYTES = 4096
 """The longest value of a standard SSM parameter (Systems Manager user guide, "Managing parameter tiers")."""
@@ -60,6 +60,14 @@ class BuildsFields(TypedDict):
     log_group: Annotated[str, Field(description="Log group of the builds.")]
 
 
+InstanceTypes = Annotated[
+    list[str],
+    Field(description="Every type that it may run on, the preferred first; several with instance pools."),
+]
+Platforms = Annotated[
+    list[str],
+    Field(description="What its archives are for, one for each GPU of instance_types; platform is the first."),
+]
 Variants = Annotated[
     dict[str, str],
     Field(description="Name in the settings → production variant (TargetVariant), of an endpoint with several."),
@@ -103,6 +111,8 @@ class ServingFields(EndpointFields):
     streams: NotRequired[Streams]
     builds_on_deploy: Annotated[bool, Field(description="Whether a deployment waits for builds of the builds stack.")]
     variants: NotRequired[Variants]
+    instance_types: NotRequired[InstanceTypes]
+    platforms: NotRequired[Platforms]
 
 
 class WatchFields(TypedDict):
@@ -226,6 +236,8 @@ class EndpointEntry(_Named, EndpointFields):
 
     variants: Variants
     streams: Streams
+    instance_types: InstanceTypes
+    platforms: Platforms
     releases: Annotated[dict[str, ReleaseRecord], Field(description="Model → its current release.")]
     alarms: Annotated[list[str] | None, Field(description="Its CloudWatch alarms.")]
 

@@ -167,6 +167,8 @@ def _endpoint(outputs: Mapping[str, Any], releases: Mapping[str, str], *, alarms
     values = {
         "variants": {},
         "streams": False,
+        "instance_types": [outputs["instance_type"]],  # of an endpoint without instance pools
+        "platforms": [outputs["platform"]],
         **outputs,
         "name": outputs["endpoint_name"],
         "arn": outputs["endpoint_arn"],

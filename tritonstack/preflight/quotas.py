@@ -45,10 +45,16 @@ def instance_need(
 ) -> InstanceNeed:
     """Instances that these endpoints need besides ``others``; those of one type, or all.
 
+    Of instance pools each type may be all that AWS has, so each counts in full.
+
     ``at_once``: how many stacks are deployed at the same time; then the largest updates count that may meet.
     """
     by_endpoint = [
-        [each for each in endpoint.variant_settings if instance_type in (None, each.instance_type)]
+        [
+            each
+            for each in endpoint.variant_settings
+            if instance_type in (None, *(each.instance_types or (each.instance_type,)))
+        ]
         for endpoint in endpoints
     ]
     added = sorted((sum(update_count(each) for each in of_one) for of_one in by_endpoint if of_one), reverse=True)
@@ -96,7 +102,7 @@ def codebuild_quota_name(compute_type: str, *, gpu: bool) -> str:
 def check_endpoint_quota(subject: Subject) -> Iterator[PreflightResult]:
     """Quotas of endpoint instances: of each type of the environment, and of all types together."""
     types = sorted(
-        {each.instance_type for endpoint in subject.environment.endpoints for each in endpoint.variant_settings}
+        {each.instance_type for endpoint in subject.environment.endpoints for each in endpoint.type_settings}
     )
     for instance_type in (*types, None):
         item = CheckedItem(

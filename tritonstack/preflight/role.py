@@ -106,13 +106,14 @@ def required_statements(
     key = [parameter(naming.artifact_parameter(environment=name, value=each)) for each in named]
     bucket_name = parameter(naming.artifact_parameter(environment=name, value="bucket-name"))
     bucket, at_sagemaker = bucket_arn(bucket_name, partition=at.partition), endpoint.sagemaker_name(name)
-    prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
+    platforms = [each.platform for each in endpoint.platform_settings]
+    prefixes = [naming.platform_prefix(endpoint=endpoint.name, platform=each) for each in platforms]
     yield from statements(
         "serving",
         at=at,
         bucket=bucket,
-        prefix=prefix,
-        prefixes=[prefix],
+        prefix=" and ".join(prefixes),
+        prefixes=prefixes,
         key=key,
         repositories=[repository_arn],
         log_group=at.arn("logs", "log-group", naming.endpoint_log_group(at_sagemaker)),

@@ -264,15 +264,15 @@ class AccountFacts:
     def _instances_of(self, name: str) -> tuple[RunningInstances, ...]:
         endpoint, variants = endpoint_and_variants(self._calls, name)
         types = {row["VariantName"]: row.get("InstanceType") for row in variants}
-        return tuple(
-            RunningInstances(
-                owner=name,
-                instance_type=types[row["VariantName"]],
-                instances=max(row.get("CurrentInstanceCount") or 0, row.get("DesiredInstanceCount") or 0),
-            )
-            for row in endpoint.get("ProductionVariants", ())
+        rows = endpoint.get("ProductionVariants", ())
+        counts = [
+            (types[row["VariantName"]], max(row.get("CurrentInstanceCount") or 0, row.get("DesiredInstanceCount") or 0))
+            for row in rows
             if types.get(row["VariantName"])  # a serverless variant has no instances
-        )
+        ]
+        pools = (pool for row in rows for pool in row.get("InstancePools", ()))
+        counts += [(pool["InstanceType"], pool["CurrentInstanceCount"]) for pool in pools]
+        return tuple(RunningInstances(owner=name, instance_type=kind, instances=count) for kind, count in counts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ OF_BACKEND = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow"}
 class DeployedBuilds:
     """Builds of a deployment."""
 
-    build_sets: Mapping[str, str]  # endpoint → the document of all that it serves
+    build_sets: Mapping[str, tuple[str, ...]]  # endpoint → the document of all that it serves, for each platform
     builders: tuple[Builder, ...]  # of engines, by platform and image; empty where no archive needs one
     environments: tuple[str, ...]  # the Python environments that exports and proofs need, in the order to make them
     weights: tuple[str, ...]  # URLs of pretrained weights in S3, sorted
@@ -38,7 +38,10 @@ def deployed_builds(served: Served, models: Path) -> DeployedBuilds:
     """
     sources = tuple(served.sources.values())
     return DeployedBuilds(
-        build_sets={each.name: build_set(served, each).to_json() for each in served.environment.endpoints},
+        build_sets={
+            each.name: tuple(build_set(served, of_one).to_json() for of_one in each.platform_settings)
+            for each in served.environment.endpoints
+        },
         builders=tuple(build.builder for build in served.engines.builds),
         environments=build_environments(sources),
         weights=tuple(sorted(set(_weights(sources)))),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def orders_of(served: Served, endpoints: Sequence[EndpointSettings], *, session: Session) -> tuple[Order, ...]:
-    """An order for each endpoint of a matched environment: its build set, and the digests of its release records.
+    """An order for each platform of each endpoint: its build set, and the digests of its release records.
 
     Clients may use a recorded digest until a deployment moves the record. ``lambda/model_builds`` does the same for one
     endpoint of a deployment. Raises :class:`WorkFailedError` where SSM refuses.
@@ -26,7 +26,8 @@ def orders_of(served: Served, endpoints: Sequence[EndpointSettings], *, session:
         with_recorded(
             build_set(served, endpoint), recorded_digests(session, environment=environment, endpoint=endpoint.name)
         )
-        for endpoint in endpoints
+        for each in endpoints
+        for endpoint in each.platform_settings
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack import aws_names
 from tritonstack.archives.bucket import ArtifactBucket, Place
 from tritonstack.aws.session import DENIED_CODES, Session, code_of, credentials_ended
+from tritonstack.catalogue import load_catalogue
 from tritonstack.client.body import Array
 from tritonstack.client.errors import ModelFailedError
 from tritonstack.client.manifest import read_table
@@ -25,7 +26,7 @@ from tritonstack.models.python_failure import response_failure
 from tritonstack.models.sample import compare_answer, request_arrays, to_tensors
 from tritonstack.models.selection import is_made_of_folder
 from tritonstack.monitoring.metric import Metric, Series, queries
-from tritonstack.naming import endpoint_name, scalable_variant, serving_part, serving_stack, stack_path
+from tritonstack.naming import Platform, endpoint_name, scalable_variant, serving_part, serving_stack, stack_path
 from tritonstack.releases.records import DeployedSet, deployed_set
 
 DAYS = 14
@@ -79,6 +80,25 @@ def _slowest(results: list[Mapping[str, Any]], key: str) -> float | None:
     return max(values) / MICROSECONDS if values else None
 
 
+def _as_landed(deployed: DeployedSet, pools: Iterable[tuple[str, int]]) -> list[DeployedSet]:
+    """The deployed set for each GPU that serves, the preferred one first; without instance pools, as it is."""
+    rows = [load_catalogue().instance(name) for name, count in pools if count]
+    gpus = dict.fromkeys(row.gpu for row in rows if row is not None)
+    release = deployed.platform.release if gpus else ""
+    return [replace(deployed, platform=Platform(release=release, gpu=gpu)) for gpu in gpus] or [deployed]
+
+
+def _difference(manifests: Sequence[Manifest], answer: SampleResponse, *, model: str) -> float:
+    """The largest difference of a response from what one of the manifests expects; raises as the first of them."""
+    errors = []
+    for each in manifests:
+        try:
+            return compare_answer(each.sample, to_tensors(answer.outputs), model=model)
+        except TritonstackError as error:
+            errors.append(error)
+    raise errors[0]
+
+
 CONFIG_TYPE = "AWS::SageMaker::EndpointConfig"
 
 
@@ -101,6 +121,7 @@ class VerifiedEndpoint:
     endpoint: str  # its name in the environment
     config: str = ""  # the EndpointConfig that it runs; empty where that is not known
     instances: int = 0  # how many instances it has now, 0 where that is not known
+    pools: tuple[tuple[str, int], ...] = ()  # instance type of a pool and its instances now; none without pools
     problem: str = ""  # what is wrong with the endpoint itself; empty where nothing is
     models: tuple[VerifiedModel, ...] = ()  # by name
     loads: LoadTimes | None = None  # multi-model: how long its models took to load; None on a single-model endpoint
@@ -153,27 +174,39 @@ class Verifier:
             return VerifiedEndpoint(endpoint=endpoint, problem="it is not deployed")
         say("what it runs")
         found = self._described(endpoint)
+        variants = found.get("ProductionVariants", [])
+        pools = tuple(
+            (pool["InstanceType"], pool["CurrentInstanceCount"])
+            for variant in variants
+            for pool in variant.get("InstancePools", ())
+        )
         models = []
         for number, release in enumerate(releases, start=1):
             say(f"{number} of {len(releases)}: {release.model}")
-            models.append(self.model(release, deployed))
-        variants = found.get("ProductionVariants", [])
+            models.append(self.model(release, deployed, pools=pools))
         name = endpoint_name(environment=self.environment, endpoint=endpoint)
         return VerifiedEndpoint(
             endpoint=endpoint,
             config=found.get("EndpointConfigName", ""),
             instances=sum(variant.get("CurrentInstanceCount", 0) for variant in variants),
+            pools=pools,
             problem=self._problem(found, deployed),
             models=tuple(models),
             loads=load_times(self._session, endpoint_name=name, variants=variants) if deployed.multi_model else None,
         )
 
-    def model(self, release: ModelRelease, deployed: DeployedSet) -> VerifiedModel:
-        """Look for a record's archive and send it its sample request."""
+    def model(
+        self, release: ModelRelease, deployed: DeployedSet, *, pools: Iterable[tuple[str, int]] = ()
+    ) -> VerifiedModel:
+        """Look for a record's archive and send it its sample request.
+
+        ``pools``: instance type → instances now; the response must be that of one of their GPUs.
+        """
         try:
-            manifest, folder = self._manifest(release, deployed)
+            found = [self._manifest(release, each) for each in _as_landed(deployed, pools)]
+            manifest, folder = found[0]
             answer = self._invoke(release, deployed, manifest, folder)
-            difference = compare_answer(manifest.sample, to_tensors(answer.outputs), model=release.model)
+            difference = _difference([each for each, _ in found], answer, model=release.model)
         except TritonstackError as error:
             if credentials_ended(error):
                 raise  # every other model would fail alike

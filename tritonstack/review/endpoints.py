@@ -57,13 +57,20 @@ class Variant:
     minimum: Count
     maximum: Count  # the most, likewise
     reason: str = ""  # why there is no instance type
+    # instance pools: every type that its instances may be of, the preferred one first; empty where there is one type
+    pools: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """Its instance type, or those of its pools: ``ml.g5.xlarge, else ml.g4dn.xlarge``; empty where unknown."""
+        return ", else ".join(self.pools) or self.instance_type or ""
 
     @property
     def fleet(self) -> str:
         """Number and type of its instances: ``2 to 6 instances of ml.g4dn.xlarge``."""
         number = str(self.maximum) if self.minimum == self.maximum else f"{self.minimum} to {self.maximum}"
         what = "instance" if self.maximum == 1 else "instances"
-        return f"{number} {what} of {self.instance_type or 'a type that is known only when deployed'}"
+        return f"{number} {what} of {self.kind or 'a type that is known only when deployed'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,13 +130,23 @@ def _variant(
         count = given.get("InitialInstanceCount")
         # A custom resource returns the current count, and the initial one while there is no endpoint.
         minimum = maximum = _count(scaling_read_by(count, stack).get("initial", count), stack)
-    kind, reason = given.get("InstanceType"), ""
+    pools = pool_types(given)
+    kind, reason = pools[0] if pools else given.get("InstanceType"), ""
     if not isinstance(kind, str):
         reason = f"{name} names no instance type"
         if kind is not None:
             reason = f"the instance type of {name} is {_shown(kind, stack)}, which is known only when deployed"
         kind = None
-    return Variant(name=name, instance_type=kind, minimum=minimum, maximum=maximum, reason=reason)
+    return Variant(
+        name=name, instance_type=kind, minimum=minimum, maximum=maximum, reason=reason, pools=pools if kind else ()
+    )
+
+
+def pool_types(variant: Mapping[str, Any]) -> tuple[str, ...]:
+    """The instance types of a ProductionVariant's pools by priority; none where one is known only when deployed."""
+    rows = variant.get("InstancePools") or []
+    types = [each.get("InstanceType") for each in sorted(rows, key=lambda each: str(each.get("Priority")))]
+    return tuple(types) if all(isinstance(each, str) for each in types) else ()
 
 
 def _limits(target: Resource, stack: StackSnapshot) -> tuple[Count, Count]:

@@ -16,6 +16,7 @@ from tritonstack.review.endpoints import (
     ENDPOINT,
     config_of,
     endpoint_name,
+    pool_types,
     scaling_read_by,
     variants_in,
     variants_of_config,
@@ -173,6 +174,7 @@ def _update_sentences(endpoint: _UpdatedEndpoint, update: Update, *, certain: bo
         yield "SageMaker rejects a rolling update to a variant of another name: deploy all at once first, alone."
     elif not endpoint.same_variants and config and endpoint.routing.get("Type") != "ALL_AT_ONCE":
         yield "The variant gets another name, and guardrails need the same one: neither canary nor linear applies."
+    yield from _capacity(endpoint)
     shares = tuple(_shares_change(endpoint.old_variants, endpoint.new_variants))
     yield from shares
     if shares and endpoint.same_variants and endpoint.retains("DesiredWeight"):
@@ -186,6 +188,22 @@ def _update_sentences(endpoint: _UpdatedEndpoint, update: Update, *, certain: bo
         yield "The number of serving instances stays: the endpoint retains its variants' properties."
     if update is not Update.ROLLING:
         yield "Both fleets run until the old one has ended: the quota must allow both."
+
+
+def _capacity(endpoint: _UpdatedEndpoint) -> Iterator[str]:
+    """Whether a shortage of instances fails the endpoint sooner or later than before: its types before and after."""
+    old, new = (
+        {name for each in side for name in pool_types(each) or (_text(each, "InstanceType"),)}
+        for side in (endpoint.old_variants, endpoint.new_variants)
+    )
+    if new > old:
+        added = ", ".join(sorted(new - old))
+        yield (
+            f"The risk of a lack of capacity falls: {added} may serve where AWS lacks {' and '.join(sorted(old))}. "
+            "Which type serves, and its cost, is known once it is deployed (output Landed)."
+        )
+    elif new < old:
+        yield f"The risk of a lack of capacity rises: {', '.join(sorted(old - new))} no longer steps in."
 
 
 def _size(size: Json) -> str:
@@ -205,7 +223,7 @@ def _fleet(variants: Sequence[Mapping[str, Any]]) -> str:
         initial = variant.get("InitialInstanceCount", "?")
         return str(initial) if isinstance(initial, int) else "the live count"
 
-    found = [f"{count(each)} of {_text(each, 'InstanceType')}" for each in variants]
+    found = [f"{count(each)} of {', else '.join(pool_types(each)) or _text(each, 'InstanceType')}" for each in variants]
     return " and ".join(found) or "a fleet of another stack"
 
 

@@ -21,7 +21,7 @@ from tritonstack.catalogue.prices import HostingPrice, Prices, carried_prices
 from tritonstack.cli.conventions import echo, json_option, print_json, result_console
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.root import SuggestingGroup
-from tritonstack.config import Environment, load_environments
+from tritonstack.config import EndpointSettings, Environment, load_environments
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest, refuse
 from tritonstack.paths import find_project, project_folder, write_text
 from tritonstack_capacity.commands import text_table
@@ -61,11 +61,12 @@ def prices_document(
                 "environment": each.environment,
                 "endpoint": endpoint.name,
                 "region": each.region,
-                "instance_type": endpoint.instance_type,
-                "price": None if (price := each.price(endpoint.instance_type)) is None else asdict(price),
+                "instance_type": kind,
+                "price": None if (price := each.price(kind)) is None else asdict(price),
             }
             for each in environments
             for endpoint in each.endpoints
+            for kind in _types(endpoint)
         ],
         "regions": {
             region: {name: asdict(price) for name, price in _known_in(region, own).items()} for region in regions
@@ -98,6 +99,11 @@ def _known(region: str, known: Mapping[str, HostingPrice], *, own: Prices) -> Ta
     return text_table(columns, rows, title=f"known in {region}", left=(0, 2, 3, 4, 5))
 
 
+def _types(endpoint: EndpointSettings) -> tuple[str, ...]:
+    """Every instance type that an endpoint may run on, each once."""
+    return tuple(dict.fromkeys(each.instance_type for each in endpoint.type_settings))
+
+
 def _by_size(instance_type: str) -> tuple[str, int, str]:
     """Families by name, the types of one from small to large: ``xlarge``, ``2xlarge``, ``12xlarge``."""
     return instance_type.rpartition(".")[0], len(instance_type), instance_type
@@ -111,9 +117,10 @@ def _taken(environments: Iterable[Environment]) -> Table:
     rows = []
     for each in environments:
         for endpoint in each.endpoints:
-            price = each.price(endpoint.instance_type)
-            name, who = f"{each.environment}/{endpoint.name}", "" if price is None else price.short
-            rows.append((name, each.region, endpoint.instance_type, _usd(price), who))
+            for kind in _types(endpoint):
+                price = each.price(kind)
+                name, who = f"{each.environment}/{endpoint.name}", "" if price is None else price.short
+                rows.append((name, each.region, kind, _usd(price), who))
     columns = ("endpoint", "region", "instance type", "USD an hour", "who says so")
     return text_table(columns, rows, title="what the environments take", left=(0, 1, 2, 4))
 
@@ -122,9 +129,9 @@ def _unknown(console: Console, environments: Sequence[Environment]) -> None:
     who: dict[tuple[str, str], list[str]] = {}
     for each in environments:
         for endpoint in each.endpoints:
-            if each.price(endpoint.instance_type) is None:
-                users = who.setdefault((endpoint.instance_type, each.region), [])
-                users.append(f"{each.environment}/{endpoint.name}")
+            for kind in _types(endpoint):
+                if each.price(kind) is None:
+                    who.setdefault((kind, each.region), []).append(f"{each.environment}/{endpoint.name}")
     for (name, region), endpoints in sorted(who.items()):
         update = f"tritonstack capacity prices update --region {region}"
         console.print(

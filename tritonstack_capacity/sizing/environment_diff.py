@@ -90,7 +90,8 @@ def _splices(text: str, endpoint: yaml.MappingNode, change: ScalingChange) -> It
     if "scaling" in _own(endpoint):  # null
         yield _replaced(_own(endpoint)["scaling"], whole)
     else:
-        yield _after(text, endpoint, _own(endpoint)["instance_type"], f"scaling: {whole}")
+        own = _own(endpoint)  # without an instance type where it lists instance_types
+        yield _after(text, endpoint, own.get("instance_type", own["name"]), f"scaling: {whole}")
 
 
 def _replaced(node: yaml.Node, value: str) -> Splice:

@@ -77,7 +77,7 @@ class DeployedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedConfig:
-    """A production variant of an endpoint config."""
+    """A production variant of an endpoint config; of a variant with instance pools, one of its instance types."""
 
     name: str  # the config's
     variant: str
@@ -87,6 +87,7 @@ class DeployedConfig:
     startup_seconds: float  # ContainerStartupHealthCheckTimeoutInSeconds
     model: DeployedModel
     component: str | None = None  # the inference component that the container is of; None: the variant itself
+    pooled: bool = False  # whether it is one of instance pools
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,10 +138,25 @@ class DeployedEndpoint:
     instance_counts: Mapping[str, int] = field(default_factory=dict)  # variant → current instance count
     # (config, variant) → weight, of the config in service and of the pending one
     weights: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # (config, variant) with instance pools → instance type → how many of its instances there are
+    pools: Mapping[tuple[str, str], Mapping[str, int]] = field(default_factory=dict)
     max_loaded_models: int | None = None  # how many models the local container may hold (tag), or None
     tags: Mapping[str, str] = field(default_factory=dict)
     has_components: bool = False  # whether its variants have no model, and inference components run in its place
     components: tuple[DeployedComponent, ...] = ()
+
+    def runs(self, config: DeployedConfig) -> bool:
+        """Whether there are instances for it: one of instance pools may have none."""
+        counts = self.pools.get((config.name, config.variant), {})
+        return not config.pooled or counts.get(config.instance_type, 0) > 0
+
+    def weight(self, config: DeployedConfig) -> float | None:
+        """Its weight among the variants; of one of instance pools its part by its instances. None: unknown."""
+        weight = self.weights.get((config.name, config.variant))
+        counts = self.pools.get((config.name, config.variant), {})
+        if weight is None or not config.pooled or not sum(counts.values()):
+            return weight
+        return weight * counts.get(config.instance_type, 0) / sum(counts.values())
 
 
 def emulator_client(
@@ -297,14 +313,26 @@ class EmulatorReader:
                 for variant in fleet.get("ProductionVariants") or []
             },
             has_components=_has_components(answer),
+            pools={
+                (fleet["EndpointConfigName"], variant["VariantName"]): {
+                    pool["InstanceType"]: pool["CurrentInstanceCount"] for pool in variant["InstancePools"]
+                }
+                for fleet in (answer, summary)  # the one in progress last: a first config is in both
+                for variant in fleet.get("ProductionVariants") or []
+                if variant.get("InstancePools")
+            },
             max_loaded_models=int(limit) if limit.isdecimal() and int(limit) > 0 else None,
             tags=tags,
         )
 
     def config(self, name: str) -> tuple[DeployedConfig, ...]:
-        """The variants of an endpoint config, each with its model. Raises DeploymentError, UnreachableError."""
+        """The variants of an endpoint config, each with its model; of instance pools each type, the preferred first.
+
+        Raises DeploymentError, UnreachableError.
+        """
         try:
-            variants = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)["ProductionVariants"]
+            found = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)["ProductionVariants"]
+            variants = [each for variant in found for each in _of_types(variant)]
             models = [self._sagemaker.describe_model(ModelName=variant["ModelName"]) for variant in variants]
         except ClientError as error:
             raise DeploymentError(str(error)) from error
@@ -321,6 +349,7 @@ class EmulatorReader:
             download_seconds=float(variant.get("ModelDataDownloadTimeoutInSeconds") or 3600),
             startup_seconds=float(variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or 3600),
             model=read_model(model),
+            pooled="InstancePools" in variant,
         )
 
     def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
@@ -342,6 +371,19 @@ def _has_components(answer: Mapping[str, Any]) -> bool:
     """Whether no variant has an image of its own, by DescribeEndpoint."""
     variants = answer.get("ProductionVariants") or []
     return bool(variants) and not any(variant.get("DeployedImages") for variant in variants)
+
+
+def _of_types(variant: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A variant, or each of its instance pools as a variant of one type with the Model that this type runs."""
+    pools = sorted(variant.get("InstancePools") or [], key=lambda pool: pool["Priority"])
+    return [
+        {
+            **variant,
+            "InstanceType": pool["InstanceType"],
+            "ModelName": pool.get("ModelNameOverride") or variant["ModelName"],
+        }
+        for pool in pools
+    ] or [variant]
 
 
 def _traffic(summary: Mapping[str, Any]) -> Traffic | None:

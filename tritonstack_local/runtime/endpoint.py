@@ -55,6 +55,8 @@ class RunningEndpoint:
         self._reader = reader
         self._new_fleet = new_fleet
         self._deployment: asyncio.Task[None] | None = None
+        self._pooling: asyncio.Task[None] | None = None
+        self._pools_after = 0.0
         self._deploying: tuple[str, str] | None = None
         self._handled: tuple[str, str] | None = None
         self._not_before = 0.0
@@ -133,7 +135,8 @@ class RunningEndpoint:
             )
         for variants in (self.serving, self.starting):
             if variants is not None:
-                variants.weigh(described.weights)
+                variants.weigh(described.weight)
+        self._follow_pools()
         wanted = self._wanted()
         if self._deployment is not None:
             if wanted != self._deploying and not self._deployment.cancelling():
@@ -191,9 +194,64 @@ class RunningEndpoint:
         images = ", ".join(config.model.image for config in found)
         logger.info("%s: starting a fleet for %s (%s)", self.name, config_name, images)
         limit = self.described.max_loaded_models
-        self.starting = Variants([self._new_fleet(self.name, config, limit) for config in found])
-        self.starting.weigh(self.described.weights)
+        landed = [config for config in found if self.described.runs(config)] or found[:1]
+        self.starting = Variants([self._new_fleet(self.name, config, limit) for config in landed])
+        self.starting.weigh(self.described.weight)
         await self.starting.start()
+
+    def _follow_pools(self) -> None:
+        """Start a fleet for each type of instance pools that scaling landed on, and end those without instances."""
+        serving = self.serving
+        if serving is None or self._pooling is not None or time.monotonic() < self._pools_after:
+            return
+        if not any(each.config.pooled for each in serving.fleets):
+            return
+        live = {
+            name
+            for key, counts in self.described.pools.items()
+            if key[0] == serving.config_name
+            for name, count in counts.items()
+            if count
+        }
+        if live and live != {fleet.config.instance_type for fleet in serving.fleets}:
+            self._pooling = asyncio.create_task(self._change_pools(serving), name=f"pools {self.name}")
+            self._pooling.add_done_callback(self._pools_changed)
+
+    async def _change_pools(self, serving: Variants) -> None:
+        """Take the fleets of a config to the types of its instance pools that have instances."""
+        found = await asyncio.to_thread(self._reader.config, serving.config_name)
+        running = {fleet.config.instance_type: fleet for fleet in serving.fleets}
+        new = [
+            self._new_fleet(self.name, config, self.described.max_loaded_models)
+            for config in found
+            if self.described.runs(config) and config.instance_type not in running
+        ]
+        started = Variants(new) if new else None
+        try:
+            if started is not None:
+                logger.info("%s: further types: %s", self.name, ", ".join(each.config.instance_type for each in new))
+                await started.start()
+        except BaseException:
+            if started is not None:
+                await asyncio.shield(started.stop(grace_seconds=0))
+            raise
+        if self.serving is not serving:  # another config took over meanwhile
+            if started is not None:
+                self._retire(started)
+            return
+        kept = [fleet for fleet in serving.fleets if self.described.runs(fleet.config)]
+        gone = [fleet for fleet in serving.fleets if fleet not in kept]
+        serving.replace([*kept, *new])
+        serving.weigh(self.described.weight)
+        if gone:
+            self._retire(Variants(gone))
+
+    def _pools_changed(self, task: asyncio.Task[None]) -> None:
+        self._pooling = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.last_failure = str(error)
+            self._pools_after = time.monotonic() + LONGEST_RETRY_SECONDS
+            logger.error("%s: no fleet for a further type of its pools: %r", self.name, error)
 
     async def _take_over(self, config_name: str) -> bool:
         """Report the new fleet as up and give it the traffic; False where no deployment awaits it."""
@@ -308,9 +366,10 @@ class RunningEndpoint:
     async def remove(self, *, drain: bool) -> None:
         """The endpoint is gone (``drain``), or the runtime ends: stop every fleet. At the end nothing is waited for."""
         self._ending = not drain
-        if self._deployment is not None:
-            self._deployment.cancel()
-            await asyncio.gather(self._deployment, return_exceptions=True)
+        for task in (self._deployment, self._pooling):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         serving, self.serving = self.serving, None
         if serving is not None:
             if drain:

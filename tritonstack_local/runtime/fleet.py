@@ -138,7 +138,11 @@ class RunningFleet:
         self.address = _address(endpoint, config, self.instance_id)
         self.metrics = FleetMetrics(
             dimensions=Dimensions(
-                endpoint=endpoint, variant=config.variant, config=config.name, component=config.component
+                endpoint=endpoint,
+                variant=config.variant,
+                config=config.name,
+                component=config.component,
+                instance_type=config.instance_type if config.pooled else "",
             )
         )
         self.store = ModelStore(

@@ -116,6 +116,7 @@ class Dimensions(NamedTuple):
     variant: str
     config: str
     component: str | None = None  # whose container it is, if one's
+    instance_type: str = ""  # of instance pools; empty without
 
     def of_endpoint(self) -> list[dict[str, str]]:
         """EndpointName and VariantName, or InferenceComponentName."""
@@ -126,6 +127,10 @@ class Dimensions(NamedTuple):
     def of_fleet(self) -> list[dict[str, str]]:
         """These and EndpointConfigName."""
         return [*self.of_endpoint(), {"Name": aws_names.ENDPOINT_CONFIG_NAME, "Value": self.config}]
+
+    def of_type(self) -> list[dict[str, str]]:
+        """Those of the endpoint and InstanceType."""
+        return [*self.of_endpoint(), {"Name": aws_names.INSTANCE_TYPE, "Value": self.instance_type}]
 
 
 class FleetMetrics:
@@ -252,6 +257,8 @@ class FleetMetrics:
         sets: list[tuple[list[dict[str, str]], tuple[str, ...]]] = [(self.dimensions.of_endpoint(), ())]
         if self.dimensions.component is None:
             sets.append((self.dimensions.of_fleet(), OF_MODELS))
+        if self.dimensions.instance_type:
+            sets.append((self.dimensions.of_type(), OF_MODELS))
         for dimensions, left_out in sets:
             for name, parts in data:
                 time = fine if name == aws_names.CONCURRENT_REQUESTS_PER_MODEL else stamp

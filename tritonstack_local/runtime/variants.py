@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tritonstack_local.runtime.deployed import DeployedConfig
 from tritonstack_local.runtime.fleet import GRACE_SECONDS, FleetState, RunningFleet
 
 _ROUNDING = 1e-9
@@ -39,6 +40,8 @@ class Split:
 class Variants:
     """The fleets of one endpoint config: one for each production variant, with its part of the requests.
 
+    Of a variant with instance pools one for each instance type that it landed on.
+
     The part is "the ratio of the VariantWeight to the sum of all" (API reference, ProductionVariant). SageMaker picks
     at random; here the variant that is furthest behind its part takes the next request, so that tests can count.
     """
@@ -56,14 +59,20 @@ class Variants:
         """Whether each fleet's container responds."""
         return all(fleet.state is FleetState.READY for fleet in self.fleets)
 
-    def weigh(self, weights: Mapping[tuple[str, str], float]) -> None:
-        """Share the requests by these weights from now on: (config, variant) → weight; a missing one stays."""
+    def weigh(self, weight: Callable[[DeployedConfig], float | None]) -> None:
+        """Share the requests by these weights from now on; one that is not known stays."""
         found = [
-            weights.get((self.config_name, fleet.config.variant), before)
+            before if (now := weight(fleet.config)) is None else now
             for fleet, before in zip(self.fleets, self._weights, strict=True)
         ]
-        if found != self._weights:
+        if found != self._weights and sum(found) > 0:
             self._weights, self._owed = found, [0.0] * len(found)
+
+    def replace(self, fleets: Sequence[RunningFleet]) -> None:
+        """Other fleets of the same config from now on; ``weigh`` them next. Those that are left out are not stopped."""
+        self.fleets = tuple(fleets)
+        self.only = self.fleets[0] if len(self.fleets) == 1 else None
+        self._weights, self._owed = [1.0] * len(self.fleets), [0.0] * len(self.fleets)
 
     def share(self, fleet: RunningFleet) -> float:
         """A fleet's part of the requests to the config, 0 to 1."""
@@ -73,7 +82,7 @@ class Variants:
         """The fleet for a request: of its TargetVariant, else by weight. An unknown target: a fleet, to refuse it."""
         if self.only is not None:
             return self.only
-        if target is not None:
+        if target is not None and len({fleet.variant_header for fleet in self.fleets}) > 1:
             return next((fleet for fleet in self.fleets if fleet.variant_header == target), self.fleets[0])
         self._owed = [owed + weight for owed, weight in zip(self._owed, self._weights, strict=True)]
         first = self._owed.index(max(self._owed))

@@ -249,6 +249,7 @@ class FakeReader(EmulatorReader):
         *others: DeployedConfig,
         max_models: int | None = None,
         weights: tuple[float, ...] = (),
+        pools: Mapping[str, int] | None = None,
     ) -> None:
         """CreateEndpoint, or UpdateEndpoint where there is one, with the variants of a config."""
         variants = (config, *others)
@@ -267,6 +268,7 @@ class FakeReader(EmulatorReader):
                 **(before.weights if before else {}),
                 **{(one.name, one.variant): weight for one, weight in zip(variants, weights, strict=False)},
             },
+            pools={(config.name, config.variant): pools} if pools else {},
             max_loaded_models=max_models,
         )
 

@@ -56,7 +56,8 @@ async def test_each_variant_takes_its_part_of_any_run_and_never_falls_a_whole_re
     async with serving(tmp_path) as at:
         one = serves(at)
         for weights in ((3.0, 1.0), (0.9, 0.1), (1.0, 1.0), (0.0, 5.0), (7.0, 0.0), (2.0, 3.0)):
-            one.weigh({("config-1", variant): weight for variant, weight in zip((A, B), weights, strict=True)})
+            of_variant = dict(zip((A, B), weights, strict=True))
+            one.weigh(lambda config, of_variant=of_variant: of_variant[config.variant])
             part = weights[1] / sum(weights)
             taken = 0
             for number in range(1, 101):

@@ -160,18 +160,20 @@ def _endpoint(endpoint: SnapshotEndpoint, book: PriceBook) -> CostLine:
         return CostLine(quantity="unknown", idle=unknown, most=unknown, reasons=(reason,))
     minimum, maximum, reasons, quantities = Amount(), Amount(), [], []
     for variant in endpoint.variants:
-        key = f"{variant.instance_type or f'{endpoint.endpoint}: {variant.reason}'} in {endpoint.region}"
-        price: Decimal | str = variant.reason
-        if variant.instance_type is not None:
-            price = book.price(variant.instance_type, endpoint.region)
+        key = f"{variant.kind or f'{endpoint.endpoint}: {variant.reason}'} in {endpoint.region}"
+        # Of instance pools the cheapest type at the fewest instances, and the dearest at the most: a range.
+        types = variant.pools or ((variant.instance_type,) if variant.instance_type is not None else ())
+        prices = [book.price(each, endpoint.region) for each in types] or [variant.reason]
+        unknown_price = next((each for each in prices if isinstance(each, str)), None)
+        known = [each for each in prices if not isinstance(each, str)] if unknown_price is None else []
         counts = [each for each in (variant.minimum, variant.maximum) if isinstance(each, str)]
         uncounted = f"how many instances {variant.name} of {endpoint.endpoint} has: {counts[0]}" if counts else ""
-        reasons += [reason for reason in (price if isinstance(price, str) else uncounted,) if reason]
-        usd = None if isinstance(price, str) else price
-        minimum += _times(variant.minimum, usd, key=key, uncounted=f"{uncounted} of {key}")
-        maximum += _times(variant.maximum, usd, key=key, uncounted=f"{uncounted} of {key}")
+        reasons += [reason for reason in (uncounted if unknown_price is None else unknown_price,) if reason]
+        ends = (min(known, default=None), max(known, default=None))
+        minimum += _times(variant.minimum, ends[0], key=key, uncounted=f"{uncounted} of {key}")
+        maximum += _times(variant.maximum, ends[1], key=key, uncounted=f"{uncounted} of {key}")
         most = f" to {variant.maximum}" if variant.minimum != variant.maximum else ""
-        quantities.append(f"{variant.minimum}{most} of {variant.instance_type or variant.reason}")
+        quantities.append(f"{variant.minimum}{most} of {variant.kind or variant.reason}")
     return CostLine(quantity=", ".join(quantities), idle=minimum, most=maximum, reasons=tuple(dict.fromkeys(reasons)))
 
 

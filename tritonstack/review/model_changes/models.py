@@ -44,20 +44,21 @@ def served_sets(environment: EnvironmentSnapshot) -> tuple[ServedSet, ...]:
 
 
 def sets_of(stack: StackSnapshot) -> Iterator[ServedSet]:
-    """The release sets of one stack."""
+    """The release sets of one stack; of an endpoint with instance pools one for each of its platforms."""
     for path, document in sorted(stack.documents.items()):
         if not _is_release_set(document):
             continue
         records = [each for each in stack.of_type(RECORDS_TYPE) if path in set(assets_in(each.properties))]
         paths = [each.properties.get("RecordPath") for each in records]
         named = [endpoint_of_records(path) for path in paths if isinstance(path, str)]
-        yield ServedSet(
-            stack=stack.name,
-            endpoint=named[0] if named else path,
-            logical_id=_endpoint_of(records, stack),
-            platform=Platform.parse(document["platform"]),
-            models=dict(sorted(document["models"].items())),
-        )
+        for platform in document.get("platforms") or [document["platform"]]:
+            yield ServedSet(
+                stack=stack.name,
+                endpoint=named[0] if named else path,
+                logical_id=_endpoint_of(records, stack),
+                platform=Platform.parse(platform),
+                models=dict(sorted(document["models"].items())),
+            )
 
 
 def _is_release_set(document: Json) -> bool:
@@ -108,7 +109,8 @@ def model_changes(
     ``earlier``: earlier releases; without them a rollback shows as a rebuild. ``folders``: facts from the models'
     folders.
     """
-    old, new = ({(each.stack, each.endpoint): each for each in served_sets(side)} for side in (before, after))
+    # Of several platforms of an endpoint the preferred one, which comes first.
+    old, new = ({(each.stack, each.endpoint): each for each in reversed(served_sets(side))} for side in (before, after))
     folders = folders or ModelFolders()
     found = []
     for key in sorted(old.keys() | new.keys()):

@@ -14,6 +14,7 @@ from tritonstack_local.emulator.ministack_adapter import cloudformation
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.components import Components
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
+from tritonstack_local.emulator.sagemaker.pools import models_of
 from tritonstack_local.emulator.sagemaker.records import (
     COMPONENT,
     ENDPOINT,
@@ -417,6 +418,8 @@ def endpoints_in(state: SageMakerState, *, member: str, physical_id: str) -> lis
         configs = {
             config.name.lower()
             for config in state.endpoint_configs
-            if any(each.get("ModelName", "").lower() in models for each in config.request["ProductionVariants"])
+            if any(
+                model.lower() in models for each in config.request["ProductionVariants"] for model in models_of(each)
+            )
         }
         return sorted(endpoint.name for endpoint in state.endpoints if endpoint.configs_in_use & configs)

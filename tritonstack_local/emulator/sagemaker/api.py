@@ -15,6 +15,7 @@ from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.components import Components
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.fleets import check_model_data, check_weights
+from tritonstack_local.emulator.sagemaker.pools import check_pools, models_of, types_of
 from tritonstack_local.emulator.sagemaker.records import (
     ENDPOINT,
     ENDPOINT_CONFIG,
@@ -105,13 +106,17 @@ class EndpointConfigs:
     def _check_variants(self, variants: list[dict[str, Any]]) -> None:
         names = [variant["VariantName"] for variant in variants]
         for name, variant in zip(names, variants, strict=True):
-            missing = {"InstanceType", "InitialInstanceCount"} - variant.keys()
+            type_of = "InstancePools" if variant.get("InstancePools") else "InstanceType"
+            missing = {type_of, "InitialInstanceCount"} - variant.keys()
             if missing:
                 sentence = f"Variant {name} must have {', '.join(sorted(missing))}."
                 raise refused(sentence, "CreateEndpointConfig")
             if "ModelName" not in variant:
                 continue
             container = self._state.models.get(variant["ModelName"]).request["PrimaryContainer"]
+            for model in models_of(variant):
+                self._state.models.get(model)
+            check_pools(variant, multi_model=container.get("Mode") == "MultiModel")
             if len(variants) > 1 and container.get("Mode") == "MultiModel":
                 raise RefusedError(
                     "ValidationException",
@@ -186,10 +191,10 @@ def _check_for_components(request: Request) -> None:
 def _check_key(request: Request) -> None:
     """Refuse a key of instances with local storage: the call fails with one (API reference, CreateEndpointConfig)."""
     for variant in request["ProductionVariants"] if "KmsKeyId" in request else ():
-        kind = load_catalogue().instance(variant["InstanceType"])
-        if kind is not None and kind.local_nvme_gb:
-            sentence = f"KmsKeyId: {kind.name} has local storage and takes no key."
-            raise refused(sentence, "CreateEndpointConfig, KmsKeyId")
+        for kind in map(load_catalogue().instance, types_of(variant)):
+            if kind is not None and kind.local_nvme_gb:
+                sentence = f"KmsKeyId: {kind.name} has local storage and takes no key."
+                raise refused(sentence, "CreateEndpointConfig, KmsKeyId")
 
 
 def sagemaker_service(

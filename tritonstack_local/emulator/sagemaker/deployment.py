@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,6 +159,13 @@ class Deployment:
     def at_last_step(self) -> bool:
         """Whether no step follows: every request goes to the new fleet."""
         return self._step == len(self._steps) - 1
+
+    def land(self, types: Mapping[str, str]) -> None:
+        """Count the instances of variants with instance pools on the type that they landed on: variant → type."""
+        for variant in self.variants:
+            for pool in variant.get("InstancePools", ()):
+                landed = types.get(variant["VariantName"]) == pool["InstanceType"]
+                pool["CurrentInstanceCount"] = variant["DesiredInstanceCount"] if landed else 0
 
     def shift(self) -> None:
         """Begin the next step: the new fleet is to receive more of the requests."""

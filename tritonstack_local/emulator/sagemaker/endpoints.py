@@ -14,6 +14,7 @@ from tritonstack_local.emulator.ministack_adapter.core import request_scope
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, guardrails
 from tritonstack_local.emulator.sagemaker.fleets import (
+    NO_CAPACITY,
     Instances,
     check_same_variants,
     check_scaled,
@@ -21,6 +22,7 @@ from tritonstack_local.emulator.sagemaker.fleets import (
     fleet_refusal,
     scale,
 )
+from tritonstack_local.emulator.sagemaker.pools import summaries
 from tritonstack_local.emulator.sagemaker.records import ENDPOINT, refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 
@@ -148,14 +150,15 @@ class Endpoints:
 
     def _deploy(self, record: EndpointRecord, deployment: Deployment, *, status: str) -> None:
         record.begin(deployment, status=status)
-        alone, lacking = self._without_container(record), self.instances.lacking(deployment.config_name)
+        alone, landings = self._without_container(record), self.instances.landings(deployment.config_name)
+        deployment.land(landings or {})
         denied = fleet_refusal(self._state, deployment, endpoint=record.name)
         if denied is not None:
             logger.warning("%s: %s", record.name, denied)
             record.fail(denied)
-        elif lacking is not None:
+        elif landings is None:
             logger.warning("%s: no capacity, as it was asked for", record.name)
-            record.fail(lacking)
+            record.fail(NO_CAPACITY)
         elif alone:
             logger.warning("%s: InService at once, NO CONTAINER WAS STARTED (%s)", record.name, alone)
             record.succeed()
@@ -193,7 +196,8 @@ class Endpoints:
             "DesiredWeight": weight,
             **({"DeployedImages": images} if images else {}),
         }
-        return shown | {each: variant[each] for each in ("RoutingConfig", "ManagedInstanceScaling") if each in variant}
+        shown |= {each: variant[each] for each in ("RoutingConfig", "ManagedInstanceScaling") if each in variant}
+        return shown | summaries(variant, {})
 
     def describe_endpoint(self, request: Request) -> dict[str, Any]:
         """DescribeEndpoint, with ``PendingDeploymentSummary`` while a deployment is in progress."""
@@ -213,10 +217,10 @@ class Endpoints:
             wanted = request["DesiredWeightsAndCapacities"]
             added = self._added(record, wanted)
             self.instances.check_limit(record.config_name, operation, added=added)
-            lacking = self.instances.lacking(record.config_name, added=added)
-            if lacking is None:
-                scale(record, wanted)
-            record.failure_reason = lacking
+            landings = self.instances.landings(record.config_name, added=added)
+            if landings is not None:
+                scale(record, wanted, landings=landings)
+            record.failure_reason = NO_CAPACITY if landings is None else None
             self._state.changed.notify_all()
         return {"EndpointArn": record.arn}
 

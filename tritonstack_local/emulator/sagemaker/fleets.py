@@ -24,6 +24,7 @@ from tritonstack_local.emulator.iam.service_calls import (
 from tritonstack_local.emulator.ministack_adapter.core import get_region
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import EXCLUSIONS, Deployment, EndpointRecord, Guardrails
+from tritonstack_local.emulator.sagemaker.pools import landing, models_of, scaled, types_of
 from tritonstack_local.emulator.sagemaker.records import refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 
@@ -66,17 +67,33 @@ class Instances:
                     code=LIMIT,
                 )
 
-    def lacking(self, config_name: str, *, added: Mapping[str, int] | None = None) -> str | None:
-        """Why these instances cannot be had; None where they can. ``added``: as above."""
-        lacks = any(self.short_of(kind, "capacity") for kind, _ in self._requested(config_name, added))
-        return NO_CAPACITY if lacks else None
+    def landings(self, config_name: str, *, added: Mapping[str, int] | None = None) -> dict[str, str] | None:
+        """Variant → the instance type that its instances land on, of each variant that starts any; ``added``: as above.
+
+        None where AWS has no capacity for one of them, of none of its types.
+        """
+        found = {}
+        for variant, _ in self._starting(config_name, added):
+            kind = landing(variant, short=lambda each: self.short_of(each, "capacity"))
+            if kind is None:
+                return None
+            found[variant["VariantName"]] = kind
+        return found
 
     def _requested(self, config_name: str, added: Mapping[str, int] | None) -> Iterator[tuple[str, int]]:
-        """Instance type and number of the instances that are to start, of each variant that starts any."""
+        """Instance type and number of the instances that are to start; of instance pools each type that they may be of.
+
+        That a quota of one pool's type refuses the request is UNVERIFIED: the guide's fallback is for capacity alone.
+        """
+        for variant, count in self._starting(config_name, added):
+            yield from ((kind, count) for kind in types_of(variant))
+
+    def _starting(self, config_name: str, added: Mapping[str, int] | None) -> Iterator[tuple[Variant, int]]:
+        """Each variant that starts instances, with their number."""
         for variant in _variants(self._state, config_name):
             initial = variant.get("InitialInstanceCount", 1)
             if count := initial if added is None else added.get(variant["VariantName"], 0):
-                yield variant.get("InstanceType", ""), count
+                yield variant, count
 
     def _used(self, kind: str) -> int:
         """Instances of a type that the account's endpoints have."""
@@ -85,6 +102,8 @@ class Instances:
             variants = _variants(self._state, record.config_name)
             names = {variant["VariantName"] for variant in variants if variant.get("InstanceType") == kind}
             used += sum(each["CurrentInstanceCount"] for each in record.variants if each["VariantName"] in names)
+            pools = (pool for each in record.variants for pool in each.get("InstancePools", ()))
+            used += sum(pool["CurrentInstanceCount"] for pool in pools if pool["InstanceType"] == kind)
         return used
 
 
@@ -135,8 +154,10 @@ def check_weights(weights: Sequence[float], operation: str) -> None:
         raise refused(sentence, f"{operation} (derived)")
 
 
-def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]]) -> None:
+def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]], *, landings: Mapping[str, str]) -> None:
     """Give variants other weights, or one another number of instances, at once: none takes time to start here.
+
+    ``landings``: variant → the instance type of what is added.
 
     "Variant weight of one or more variants […], or capacity of one variant" (API reference).
     """
@@ -152,7 +173,10 @@ def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]]) -> None:
                 operation,
             )
         if "DesiredInstanceCount" in each:
-            variant["CurrentInstanceCount"] = variant["DesiredInstanceCount"] = each["DesiredInstanceCount"]
+            count = variant["CurrentInstanceCount"] = variant["DesiredInstanceCount"] = each["DesiredInstanceCount"]
+            if "InstancePools" in variant:
+                added = landings.get(variant["VariantName"])
+                variant["InstancePools"] = scaled(variant["InstancePools"], to=count, added=added)
         if "DesiredWeight" in each:
             variant["CurrentWeight"] = variant["DesiredWeight"] = each["DesiredWeight"]
     check_weights([variant["DesiredWeight"] for variant in variants.values()], operation)
@@ -160,9 +184,9 @@ def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]]) -> None:
     record.modified = clock.now()
 
 
-def _instance_types(state: SageMakerState, config_name: str) -> dict[str, str | None]:
-    """Variant → instance type, of a config."""
-    return {variant["VariantName"]: variant.get("InstanceType") for variant in _variants(state, config_name)}
+def _instance_types(state: SageMakerState, config_name: str) -> dict[str, tuple[str, ...]]:
+    """Variant → instance type, of a config; of instance pools their list (another list is UNVERIFIED)."""
+    return {variant["VariantName"]: types_of(variant) for variant in _variants(state, config_name)}
 
 
 # --- Permissions of execution roles: what SageMaker looks at when a model is created, and when a fleet starts ---
@@ -196,10 +220,10 @@ def check_model_data(request: Request) -> None:
 def fleet_refusal(state: SageMakerState, deployment: Deployment, *, endpoint: str) -> str | None:
     """FailureReason of a fleet that a role of its models may not start; None where they may."""
     config, by = state.endpoint_configs.get(deployment.config_name).request, f"sagemaker: endpoint {endpoint}"
-    for variant in config["ProductionVariants"]:
-        if "ModelName" not in variant:
-            continue  # its components start by themselves
-        model = state.models.get(variant["ModelName"]).request
+    # Of instance pools each Model, although SageMaker may look at that of the landed type alone (UNVERIFIED); none of a
+    # variant without a model, whose components start by themselves.
+    for variant, name in ((each, name) for each in config["ProductionVariants"] for name in models_of(each)):
+        model = state.models.get(name).request
         role, stream = (
             role_principal(model["ExecutionRoleArn"], "SageMaker"),
             f"{variant['VariantName']}/i-0123456789abcdef0",
