@@ -122,7 +122,9 @@ def command(
     if why is not None and (left := [each.addition.name for each in added if each.failure is not None]):
         echo("\n".join(_not_served(file, why, left)), err=True)
     if ready:
-        echo("\n".join(_next(ready, environment, variant, endpoint=name_of_endpoint)))
+        options_of_invoke = f" --variant {variant}" if variant else ""
+        options_of_invoke += " --stream" if target is not None and target.streams else ""
+        echo("\n".join(_next(ready, environment, options_of_invoke, endpoint=name_of_endpoint)))
     return max((each.failure.exit_code for each in added if each.failure), default=0)
 
 
@@ -214,8 +216,8 @@ def _unfinished(added: Added, failure: TritonstackError) -> Iterator[str]:
     yield f"  do:      {added.remedy}"
 
 
-def _next(added: Sequence[Added], environment: str, variant: str | None, *, endpoint: str | None) -> Iterator[str]:
-    """The commands that come next; ``endpoint`` serves what was added, or None does."""
+def _next(added: Sequence[Added], environment: str, options: str, *, endpoint: str | None) -> Iterator[str]:
+    """The commands that come next; ``endpoint`` serves what was added, or None does. ``options``: of `invoke`."""
     names = " ".join(each.addition.name for each in added)
     yield "Next:"
     if endpoint is None:
@@ -224,7 +226,6 @@ def _next(added: Sequence[Added], environment: str, variant: str | None, *, endp
         yield "  tritonstack local deploy"
         for each in added:
             request = shown(each.folder / each.addition.request_file)
-            named = f" --variant {variant}" if variant else ""
-            yield f"  tritonstack invoke {endpoint}/{each.addition.name} --input {request}{named}"
+            yield f"  tritonstack invoke {endpoint}/{each.addition.name} --input {request}{options}"
     else:
         yield f"  tritonstack build {names} -e {environment}"

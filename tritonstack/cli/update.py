@@ -161,6 +161,7 @@ def _next(updated: Updated, environment: str, endpoint: EndpointSettings | None,
         yield "  tritonstack local deploy"
         request = shown(updated.folder / read_recipe(updated.folder).sample.request)
         for archive in archives_of(updated.folder)[:1]:
-            yield f"  tritonstack invoke {endpoint.name}/{archive.name} --input {request}"
+            stream = " --stream" if endpoint.streams else ""
+            yield f"  tritonstack invoke {endpoint.name}/{archive.name} --input {request}{stream}"
     else:
         yield f"  tritonstack build {name} -e {environment}"

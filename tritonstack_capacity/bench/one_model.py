@@ -217,7 +217,10 @@ class OneModel:
         failure = await caller()
         took = (time.perf_counter() - began) * 1000
         if failure is not None or caller.last is None:
-            raise WorkFailedError(f"{name}: the first request failed: {failure}\n  do: tritonstack invoke {name}")
+            stream = " --stream" if self._subject.streams else ""
+            raise WorkFailedError(
+                f"{name}: the first request failed: {failure}\n  do: tritonstack invoke {name}{stream}"
+            )
         if not isinstance(caller, StreamCaller):  # which has read the events
             decode(*caller.last)
         if self.result.first_call_ms is None:
