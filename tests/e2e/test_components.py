@@ -23,6 +23,7 @@ COPIES = {
     "ResourceId": "inference-component/digits",
     "ScalableDimension": "sagemaker:inference-component:DesiredCopyCount",
 }
+ACTIONS = ("s3:GetObject", "kms:Decrypt", "ecr:*", "logs:*", "cloudwatch:*")
 IDLE_MINUTES, COOLDOWN_MINUTES = 18, 22
 """More than the fifteen that put a component to sleep, and the twenty after which an idle instance ends."""
 
@@ -74,7 +75,7 @@ class Digits:
         """An execution role: the stacks' own have no rights to a component's log."""
         roles = self.aws.client("iam")
         trusted = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
-        allowed = {"Effect": "Allow", "Action": ["s3:GetObject", "ecr:*", "logs:*", "cloudwatch:*"], "Resource": "*"}
+        allowed = {"Effect": "Allow", "Action": list(ACTIONS), "Resource": "*"}
         made = roles.create_role(RoleName=ENDPOINT, AssumeRolePolicyDocument=json.dumps(policy(trusted)))
         roles.put_role_policy(RoleName=ENDPOINT, PolicyName="all", PolicyDocument=json.dumps(policy(allowed)))
         return str(made["Role"]["Arn"])
