@@ -167,6 +167,16 @@ def test_a_mixed_environment_gets_one_build_a_platform_each_on_its_own_gpu(tmp_p
     ]
 
 
+def test_instance_pools_need_an_engine_for_each_gpu_of_their_types(tmp_path: Path) -> None:
+    types = "instance_types: [ml.g5.xlarge, ml.g4dn.xlarge, ml.g5.2xlarge]"
+    made = builds_of(tmp_path, f"mode: single-model\ninstance_type: ml.g5.xlarge\n{types}")
+    assert made.problems == ()
+    assert [(str(build.builder.platform), build.builder.kind, build.archives) for build in made.builds] == [
+        ("24.09-a10g", "codebuild", ("fast",)),
+        ("24.09-t4", "processing", ("fast",)),
+    ]
+
+
 def test_every_copy_is_named_once_however_many_endpoints_serve_it(tmp_path: Path) -> None:
     made = builds_of(tmp_path, "", "", engine=f"{ENGINE}copies: 2\n")
     assert [build.archives for build in made.builds] == [("fast-0", "fast-1")]

@@ -13,10 +13,12 @@ import pytest
 from tests.cases import cases
 from tests.config.environment_file import write_environment
 from tests.models.folders import write, write_double
+from tritonstack.archives.wanted import wanted_archives
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError
 from tritonstack.models.source import BuildChoice
 from tritonstack.preparation.build_order import JobNetwork, build_set, read_order
+from tritonstack.preparation.deployed_builds import deployed_builds
 from tritonstack.served import served_by
 
 
@@ -43,6 +45,23 @@ def test_the_build_set_of_an_endpoint_names_every_archive_that_it_serves(tmp_pat
     network = JobNetwork(subnet_ids=("subnet-1",), security_group_ids=("sg-1", "sg-2"))
     for each in (order, order.model_copy(update={"network": network, "engine_builder": "processing"})):
         assert read_order(each.to_json(), file="order.json") == each
+
+
+def test_instance_pools_have_a_build_set_for_each_gpu_with_the_same_archives(tmp_path: Path) -> None:
+    folder = write_double(tmp_path)
+    types = "instance_types: [ml.g5.xlarge, ml.g4dn.xlarge, ml.g5.2xlarge]"
+    lines = f"mode: single-model\nmodels: [double]\n{types}"
+    file = write_environment(tmp_path, endpoint=lines, without=["instance_type"])
+    served = served_by(load_environment(file), folder.parent, file=file)
+    documents = deployed_builds(served, folder.parent).build_sets["digits"]
+    a10g, t4 = (read_order(each, file="order.json") for each in documents)
+    assert (str(a10g.platform), str(t4.platform)) == ("24.09-a10g", "24.09-t4")
+    assert a10g.model_copy(update={"platform": t4.platform}) == t4
+    wanted = wanted_archives(served.environment, folder.parent, local=False)
+    assert [(str(each.platform), each.source.name) for each in wanted] == [
+        ("24.09-a10g", "double"),
+        ("24.09-t4", "double"),
+    ]
 
 
 def document(**changes: Any) -> str:

@@ -65,7 +65,6 @@ def landed(aws: Emulator, name: str) -> dict[str, int]:
             "SingleModel",
             "Could not find model",
         ),
-        ({"VariantInstanceProvisionTimeoutInSeconds": 60}, "SingleModel", "greater than or equal to 300"),
         ({"InstancePools": POOLS}, "MultiModel", "not supported for multi-model endpoints"),
     ],
 )
