@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fake_aws import FakeAws
-from tests.tritonstack_capacity.bench.test_cloud_settings import configuration, settings_of
+from tests.tritonstack_capacity.bench.cloud.test_settings_file import configuration, settings_of
 from tritonstack_capacity.bench.document import BenchDocument
 from tritonstack_capacity.sizing.measurements import read_measurements
 

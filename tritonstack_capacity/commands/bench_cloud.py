@@ -25,7 +25,7 @@ from tritonstack_capacity.commands.bench_view import show
 
 if TYPE_CHECKING:
     from tritonstack.config import Environment, GateSettings
-    from tritonstack_capacity.bench.cloud_cost import MostCost
+    from tritonstack_capacity.bench.cloud.most_cost import MostCost
     from tritonstack_capacity.bench.document import BenchDocument
 
 
@@ -50,7 +50,7 @@ def run_cloud(
     from tritonstack.errors import WorkFailedError  # noqa: PLC0415
     from tritonstack.local_aws import is_local  # noqa: PLC0415
     from tritonstack.served import served_by  # noqa: PLC0415
-    from tritonstack_capacity.bench.cloud import CloudTests, by_kind, chosen_endpoints, require_load_test  # noqa: PLC0415
+    from tritonstack_capacity.bench.cloud.load_tests import CloudTests, by_kind, chosen_endpoints, require_load_test  # noqa: PLC0415
 
     file = environment_file(environment)
     settings = load_environment(file)

@@ -22,8 +22,9 @@ from tritonstack.errors import InputError
 from tritonstack.naming import ArchiveName, archive_key, artifact_parameter, load_test_job_prefix, manifest_key
 from tritonstack.paths import REPOSITORY
 from tritonstack.served import Served, served_by
-from tritonstack_capacity.bench.cloud_configurations import archived_configurations
-from tritonstack_capacity.bench.cloud_settings import TestObjects, recommender_test_settings, resumed_settings
+from tritonstack_capacity.bench.cloud.bucket_objects import TestObjects
+from tritonstack_capacity.bench.cloud.configurations import archived_configurations
+from tritonstack_capacity.bench.cloud.settings_file import recommender_test_settings, resumed_settings
 from tritonstack_capacity.commands import size
 from tritonstack_capacity.sizing.measurements import read_measurements
 

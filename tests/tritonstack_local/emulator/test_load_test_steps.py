@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.tritonstack_capacity.bench.test_cloud_settings import configuration
+from tests.tritonstack_capacity.bench.cloud.test_settings_file import configuration
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator
 from tests.tritonstack_local.emulator.test_recommender import described, status
 from tritonstack.config.load_test import RecommenderSettings
 from tritonstack.naming import load_test_job_prefix
-from tritonstack_capacity.bench.cloud_settings import recommender_test_settings
+from tritonstack_capacity.bench.cloud.settings_file import recommender_test_settings
 from tritonstack_capacity.bench.document import BenchDocument
 
 # `lambda` is a keyword: an import statement cannot name the folder.

@@ -11,11 +11,11 @@ import pytest
 
 from tests.fake_aws import ARTIFACTS, AwsError, FakeAws
 from tests.stacks.environments import SINGLE, environment
+from tests.tritonstack_capacity.bench.cloud.test_settings_file import configuration, settings_of
 from tests.tritonstack_capacity.bench.documents import document, point, result
-from tests.tritonstack_capacity.bench.test_cloud_settings import configuration, settings_of
 from tritonstack.errors import InputError
-from tritonstack_capacity.bench.cloud import CloudTests
-from tritonstack_capacity.bench.cloud_cost import MostCost
+from tritonstack_capacity.bench.cloud.load_tests import CloudTests
+from tritonstack_capacity.bench.cloud.most_cost import MostCost
 
 TEST = "260101-000000-abcd"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:loads"

@@ -20,7 +20,8 @@ from tests.stacks.environments import DIGITS, SINGLE, environment
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.bench import cloud_build
-from tritonstack_capacity.bench.cloud import CloudTests, ExecutionRun
+from tritonstack_capacity.bench.cloud.load_tests import CloudTests
+from tritonstack_capacity.bench.cloud.runs import ExecutionRun
 from tritonstack_capacity.commands.bench import command
 from tritonstack_capacity.commands.bench_cloud import terminated_as_interrupted
 

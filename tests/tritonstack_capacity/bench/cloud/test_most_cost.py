@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.tritonstack_capacity.bench.test_cloud_settings import configuration, settings_of
-from tritonstack_capacity.bench.cloud_cost import MostCost, most_cost
+from tests.tritonstack_capacity.bench.cloud.test_settings_file import configuration, settings_of
+from tritonstack_capacity.bench.cloud.most_cost import MostCost, most_cost
 
 PRICES = {"ml.g4dn.xlarge": 1.0, "ml.g4dn.2xlarge": 2.0}
 BOTH = list(PRICES)

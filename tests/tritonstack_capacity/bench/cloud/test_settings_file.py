@@ -11,8 +11,8 @@ from botocore.validate import ParamValidator
 
 from tests.tritonstack_capacity.bench.documents import result
 from tritonstack.config.load_test import BenchBuildSettings, RecommenderSettings
-from tritonstack_capacity.bench.cloud_configurations import Configuration
-from tritonstack_capacity.bench.cloud_settings import bench_test_settings, recommender_test_settings
+from tritonstack_capacity.bench.cloud.configurations import Configuration
+from tritonstack_capacity.bench.cloud.settings_file import bench_test_settings, recommender_test_settings
 from tritonstack_capacity.commands.bench import command
 
 VPC = {"SecurityGroupIds": ["sg-0a"], "Subnets": ["subnet-0a"]}

@@ -1,0 +1,1 @@
+"""Load tests in the cloud: ``capacity bench`` in CodeBuild, and jobs of SageMaker Inference Recommender."""
