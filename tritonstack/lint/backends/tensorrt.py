@@ -80,6 +80,14 @@ def _profiles_of_engine(model: ModelView, profiles: Profiles) -> Iterator[Findin
     """
     if not profiles:
         return
+    yield from _numbers_of_groups(model, profiles)
+    if model.is_batched:
+        yield from _batches_of_groups(model, profiles)
+        yield from _preferred(model, profiles)
+
+
+def _numbers_of_groups(model: ModelView, profiles: Profiles) -> Iterator[Finding]:
+    """Profiles that instance groups name and the engine lacks, and those of the engine that no group uses."""
     groups, last = _groups(model), len(profiles) - 1
     for line, numbers in groups:
         for number in numbers:
@@ -90,24 +98,26 @@ def _profiles_of_engine(model: ModelView, profiles: Profiles) -> Iterator[Findin
     if idle:
         found = f"no instance group with profile {', '.join(map(str, idle))} of the engine's {len(profiles)}"
         listed = ", ".join(f'"{number}"' for number in range(len(profiles)))
-        yield at_line(
-            model, groups[0][0], "engine-profile-unused", found, f"instance_group [ {{ profile: [ {listed} ] }} ]"
-        )
-    if not model.is_batched:
+        allowed = f"instance_group [ {{ profile: [ {listed} ] }} ]"
+        yield at_line(model, groups[0][0], "engine-profile-unused", found, allowed)
+
+
+def _batches_of_groups(model: ModelView, profiles: Profiles) -> Iterator[Finding]:
+    """Batches up to max_batch_size that no profile of an instance group takes, where an engine has several."""
+    if len(profiles) == 1:
         return
     batches = [
         range(max(each.min[0] for each in profile.values()), min(each.max[0] for each in profile.values()) + 1)
         for profile in profiles
     ]
     limit = model.config.max_batch_size
-    for line, numbers in groups if last else ():
-        taken = [batches[number] for number in numbers if number <= last]
+    for line, numbers in _groups(model):
+        taken = [batches[number] for number in numbers if number < len(profiles)]
         gap = [size for size in range(1, limit + 1) if taken and not any(size in each for each in taken)]
         if gap:
             those = f"{gap[0]} to {gap[-1]}" if len(gap) > 1 else str(gap[0])
             found = f"max_batch_size {limit}, and profile {', '.join(map(str, numbers))} takes no batch of {those}"
             yield at_line(model, line, "engine-batch", found, "profiles of a group that take every batch from 1 on")
-    yield from _preferred(model, profiles)
 
 
 def _preferred(model: ModelView, profiles: Profiles) -> Iterator[Finding]:
