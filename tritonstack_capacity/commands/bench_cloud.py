@@ -63,20 +63,13 @@ def run_cloud(
     served = served_by(settings, project_folder() / "model_repos", file=file) if load_test.archives_only else None
     session = session_of(settings, local=local)
     require_account(session, settings)
-    say = partial(click.echo, err=True)
     at_home = is_local(session.client("s3"))
-
-    def ask(cost: MostCost) -> None:
-        for sentence in cost.sentences:
-            say(sentence)
-        if at_home:
-            say("the local AWS makes no instance: nothing is billed")
-            return
-        command = ["tritonstack capacity bench --cloud", f"-e {environment}", *endpoints]
-        command += [f"--resume {resume}"] if resume else []
-        confirm("Start it?", yes=yes, command=" ".join([*command, "--yes"]))
-
-    tests = CloudTests(settings, session=session, local=at_home, progress=say, ask=ask, served=served)
+    command = " ".join(["tritonstack capacity bench --cloud", f"-e {environment}", *endpoints])
+    command += f" --resume {resume}" if resume else ""
+    ask = partial(_confirm_cost, local=at_home, yes=yes, command=f"{command} --yes")
+    tests = CloudTests(
+        settings, session=session, local=at_home, progress=partial(click.echo, err=True), ask=ask, served=served
+    )
     try:
         with terminated_as_interrupted():
             fetched = tests.run(endpoints, target) if resume is None else tests.resume(resume, target)
@@ -94,6 +87,19 @@ def run_cloud(
     has_gate = settings.load_test is not None and settings.load_test.gate is not None
     code = _gate(documents, settings) if has_gate else 0
     return 1 if any(each.failed for each in fetched) else code
+
+
+def _confirm_cost(cost: MostCost, *, local: bool, yes: bool, command: str) -> None:
+    """Print what a test costs at most, and ask whether it may start. ``command``: the one that starts without asking.
+
+    On the local AWS nothing is asked. Raises as ``confirm``.
+    """
+    for sentence in cost.sentences:
+        click.echo(sentence, err=True)
+    if local:
+        click.echo("the local AWS makes no instance: nothing is billed", err=True)
+    else:
+        confirm("Start it?", yes=yes, command=command)
 
 
 @contextmanager

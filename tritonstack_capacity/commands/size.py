@@ -17,7 +17,14 @@ from tritonstack.errors import InputError, Problem, TritonstackError, refuse
 from tritonstack.paths import environment_file, project_folder
 from tritonstack_capacity import LimitMissedError
 from tritonstack_capacity.commands.size_view import Proposal, proposal_document, proposal_view, size_document, size_view
-from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, read_daily_curve, rows_beside
+from tritonstack_capacity.sizing.capacity import (
+    CapacityTable,
+    DailyCurve,
+    Demand,
+    capacity_table,
+    read_daily_curve,
+    rows_beside,
+)
 from tritonstack_capacity.sizing.environment_diff import environment_diff
 from tritonstack_capacity.sizing.measurements import ABOVE_ZERO, is_above_zero, number_of, prices, read_measurements
 from tritonstack_capacity.sizing.scaling_advice import (
@@ -126,10 +133,8 @@ def command(
     refusal: TritonstackError | None = None if kept else LimitMissedError(_nobody(table))
     if file is not None and chosen is not None and refusal is None:
         try:
-            target, row = scaling_target(table, environment=chosen, file=str(file), endpoint=endpoint)
-            change = scaling_change(target, row=row, production=chosen.production, factor=factor, curve=curve)
-            proposal = Proposal(file=file, change=change, diff=environment_diff(file, change))
-            advice = change.advice
+            proposal = _proposal(table, chosen, file, endpoint=endpoint, factor=factor, curve=curve)
+            advice = proposal.change.advice
         except (InputError, LimitMissedError) as error:
             refusal = error
     next_to = None if others is None else rows_beside(table, capacity_table(others, demand=demand, price_of=price_of))
@@ -144,6 +149,21 @@ def command(
             click.echo(proposal.diff, nl=False)
     if refusal is not None:
         raise refusal
+
+
+def _proposal(
+    table: CapacityTable,
+    environment: Environment,
+    file: Path,
+    *,
+    endpoint: str | None,
+    factor: Decimal | None,
+    curve: DailyCurve | None,
+) -> Proposal:
+    """The scaling as a diff of an environment file. Raises InputError, LimitMissedError: no endpoint takes it."""
+    target, row = scaling_target(table, environment=environment, file=str(file), endpoint=endpoint)
+    change = scaling_change(target, row=row, production=environment.production, factor=factor, curve=curve)
+    return Proposal(file=file, change=change, diff=environment_diff(file, change))
 
 
 def _demand(*, load: str, latency_ms: str) -> Demand:
