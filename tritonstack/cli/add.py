@@ -89,8 +89,7 @@ def command(
     explicit = named or (endpoint, variant) != (None, None)
     places, file = Places.of_project(), environment_file(environment)
     serving = _serving(file, endpoint, explicit=explicit, as_variant=variant is not None)
-    why = serving if isinstance(serving, InputError) else None
-    name_of_endpoint, target = (None, None) if isinstance(serving, InputError) else serving
+    target = None if isinstance(serving, InputError) else serving[1]
     steps = Steps()
     with (
         steps.step(f"add {source}") as step,
@@ -106,26 +105,55 @@ def command(
         step.end_with(
             ", ".join(f"{each.addition.name}{'' if each.recorded else ', without a response'}" for each in added)
         )
+    _print_results(
+        added,
+        file=file,
+        environment=environment,
+        endpoint=serving if isinstance(serving, InputError) else serving[0],
+        variant=variant,
+        streams=target is not None and target.streams,
+        project=places.repositories.parent,
+    )
+    return max((each.failure.exit_code for each in added if each.failure), default=0)
+
+
+def _print_results(
+    added: Sequence[Added],
+    *,
+    file: Path,
+    environment: str,
+    endpoint: str | InputError,
+    variant: str | None,
+    streams: bool,
+    project: Path,
+) -> None:
+    """Put what is ready onto the endpoint; print what was written, what keeps the rest from it, and what comes next.
+
+    ``endpoint``: its name, or why the environment has none. ``streams``: whether it streams responses.
+    """
     ready = [each for each in added if each.failure is None]
     lines = [line for each in added for line in _written(each)]
-    if ready and name_of_endpoint is not None:
-        lines += _serve(file, name_of_endpoint, [each.addition.name for each in ready], variant)
-    elif ready and why is not None:
-        lines += _not_served(file, why, [each.addition.name for each in ready])
-    lines += [line for each in added for line in large_file_advice(each.folder, project=places.repositories.parent)]
+    if ready:
+        names = [each.addition.name for each in ready]
+        if isinstance(endpoint, InputError):
+            lines += _not_served(file, endpoint, names)
+        else:
+            lines += _serve(file, endpoint, names, variant)
+    lines += [line for each in added for line in large_file_advice(each.folder, project=project)]
     echo("\n".join(lines))
     for each in added:
         if each.failure is not None:
             echo("\n".join(_unfinished(each, each.failure)), err=True)
-            if name_of_endpoint is not None:
-                echo("\n".join(_to_add(file, name_of_endpoint, each.addition.name, variant)), err=True)
-    if why is not None and (left := [each.addition.name for each in added if each.failure is not None]):
-        echo("\n".join(_not_served(file, why, left)), err=True)
+            if isinstance(endpoint, str):
+                echo("\n".join(_to_add(file, endpoint, each.addition.name, variant)), err=True)
+    unfinished = [each.addition.name for each in added if each.failure is not None]
+    if unfinished and isinstance(endpoint, InputError):
+        echo("\n".join(_not_served(file, endpoint, unfinished)), err=True)
     if ready:
-        options_of_invoke = f" --variant {variant}" if variant else ""
-        options_of_invoke += " --stream" if target is not None and target.streams else ""
-        echo("\n".join(_next(ready, environment, options_of_invoke, endpoint=name_of_endpoint)))
-    return max((each.failure.exit_code for each in added if each.failure), default=0)
+        options = f" --variant {variant}" if variant else ""
+        options += " --stream" if streams else ""
+        name = endpoint if isinstance(endpoint, str) else None
+        echo("\n".join(_next(ready, environment, options, endpoint=name)))
 
 
 def _serving(
