@@ -61,7 +61,7 @@ BUILT_FROM = (
 )
 """What a wheel is built from: folders and files of the repository."""
 REPORTED_SECONDS = 5.0
-"""How often at least a line says what is still at work."""
+"""Longest time between two lines on what is still at work."""
 END_SECONDS = 10.0
 """How long a program that is stopped may take to end."""
 

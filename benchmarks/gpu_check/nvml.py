@@ -18,7 +18,7 @@ RETURN_CODES = {3: "not supported (a MIG slice has no utilisation)", 4: "no perm
 
 
 class NvmlError(Exception):
-    """NVML has no answer; the message says why."""
+    """NVML returned no figure; the message has the reason."""
 
 
 class _Utilization(ctypes.Structure):

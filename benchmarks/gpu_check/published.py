@@ -50,7 +50,7 @@ class ClaimRow:
 
 
 class MissingFigureError(Exception):
-    """A figure that a claim needs was not measured; the message says which and why."""
+    """A figure that a claim needs was not measured; the message has its name and the reason."""
 
 
 class Figures:

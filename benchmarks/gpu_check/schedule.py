@@ -64,7 +64,7 @@ Prepare = Callable[[Subject], Prepared]
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """One row of the document. Figures are None where they were not measured, and ``reason`` says why."""
+    """One row of the document. Figures are None where they were not measured, and ``reason`` has why."""
 
     model: str
     runtime: Runtime

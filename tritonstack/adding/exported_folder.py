@@ -67,7 +67,7 @@ def exported_addition(folder: Path, options: AddOptions, *, work: Path, report: 
     addition = dataclasses.replace(addition, description=f"The {architecture} of {folder.resolve().name}, in ONNX.")
     addition = _with_answers(addition, about, config, work=work)
     if options.text is not None or options.image is not None:
-        return addition  # the user says which input it is; the command fills the rest
+        return addition  # the user names the input; the command fills the rest
     if (folder / _PROCESSOR).is_file() and (image := _image_input(config)) is not None:
         return _with_images(addition, folder, image)
     ids = next((each.name for each in config.inputs if each.name in ("input_ids", "input_word_ids")), None)
@@ -145,7 +145,7 @@ def _architecture(about: Mapping[str, Any]) -> str:
 
 
 def _why_pairs(about: Mapping[str, Any]) -> str:
-    """Why the texts of a model come in pairs, by its configuration; empty where nothing says so."""
+    """Why the texts of a model come in pairs, by its configuration; empty where they do not."""
     architecture, labels = _architecture(about), _labels(about)
     if architecture.endswith("ForQuestionAnswering"):
         return "a question and its context"
@@ -180,7 +180,7 @@ def _longest(folder: Path, about: Mapping[str, Any]) -> int | None:
 
 
 def _with_answers(addition: Addition, about: Mapping[str, Any], config: ModelConfig, *, work: Path) -> Addition:
-    """What the output means that a person wants: named classes, or a vector for the text."""
+    """Meaning of the output for a reader: named classes, or a vector for the text."""
     outputs = {each.name: each for each in config.outputs}
     labels = _labels(about)
     if "sentence_embedding" in outputs:

@@ -24,7 +24,7 @@ NORMALISED = (
 
 
 def with_adapter(addition: Addition, options: AddOptions) -> Addition:
-    """The model folder with the adapter that is asked for, and its sample request; as it is where none is.
+    """The model folder with the adapter that the options name, and its sample request; as it is where none is.
 
     Raises :class:`InputError` where the model has no input that an adapter can fill, or inputs besides that one.
     """

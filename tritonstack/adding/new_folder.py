@@ -100,7 +100,7 @@ def write_folder(
 
 
 OLDEST_PYTHON = "3.10"
-"""Packages are locked for it, and hold for newer ones, where no endpoint says which release serves the model."""
+"""Packages are locked for it, and hold for newer ones, where no endpoint has a release that serves the model."""
 
 
 def release_python(target: ServingTarget | None) -> str:

@@ -42,7 +42,7 @@ class NeededPackages:
 
     @property
     def is_stated(self) -> bool:
-        """Whether the model itself asks for packages, and not the user's option alone."""
+        """Whether the model itself lists packages, and not the user's option alone."""
         return self.file is not None or bool(self.taken or self.unknown)
 
     @property

@@ -136,7 +136,7 @@ def _add(
         else:
             link_or_copy(path, place / name)
     if read_config(model.config).is_ensemble:
-        # Triton wants a version folder of an ensemble too, and version control keeps no empty folder.
+        # Triton requires a version folder of an ensemble too, and version control keeps no empty folder.
         (place / "1").mkdir(exist_ok=True)
     return {f"{model.name}/{name}": path for name, path in found.items()}
 

@@ -30,7 +30,7 @@ BOX_WIDTH = 120
 local_option = click.option(
     "--local", is_flag=True, help="Use the local AWS, whatever the shell's AWS settings. Implied by environment local."
 )
-"""An option of commands that talk to AWS: any environment may be deployed to the local AWS."""
+"""An option of commands that send requests to AWS: any environment may be deployed to the local AWS."""
 
 package_option = click.option(
     "--package",

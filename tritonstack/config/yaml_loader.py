@@ -379,7 +379,7 @@ _ADVICE = {
 
 
 UNION_TAGS = frozenset({"|text", "|mapping", "|list"})
-"""What pydantic puts into a place to tell the kinds of a value, as a text or a mapping; a file has none of it."""
+"""Parts that pydantic adds to a location for the kind of a value, as a text or a mapping; a file has none of it."""
 
 
 def text_or_mapping(value: object) -> str:

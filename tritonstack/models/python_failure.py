@@ -32,7 +32,7 @@ _HEADS = (
     r"version \d+ is at \w+ state: [A-Z][a-z]+(?: [a-z]+)*: ",
     r"Failed to process the request\(s\) for model '[^']*', message: ",
 )
-"""What Triton says before the message of a program: at a load, and at a request."""
+"""Triton's text before the message of a program: at a load, and at a request."""
 _HEAD = re.compile(f"^.*(?:{'|'.join(_HEADS)})", re.DOTALL)
 _ENDED = re.compile(r"Stub process '[^']*' is not healthy")
 _FOREIGN = re.compile(r"^<|/(?:site|dist)-packages/|/lib/python3\.\d+/|/triton_python_backend_utils\.py$")

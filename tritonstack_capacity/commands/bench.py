@@ -152,7 +152,7 @@ _OTHERS = {
 _OF_ROUNDS = ("seconds", "rounds", "max_rounds", "stable_within")
 """A ramp has steps instead."""
 _OF_CLIENT = ("warm_up", "rounds", "timeout", "seed", "outputs", "publish_metric")
-"""perf_analyzer has no such options: it drops measurements until three agree, and asks for every output."""
+"""perf_analyzer has no such options: it drops measurements until three agree, and requests every output."""
 
 
 class Number(click.FloatRange):

@@ -49,7 +49,7 @@ QUIET_SECONDS = 0.1
 SHOWN_VALUES = 4
 SHOWN_FILES = 3
 OUTCOMES = (TritonstackError, OSError, BotoCoreError, ClientError)
-"""Errors whose message says what to do. Any other is a fault of this program: it is printed with its traceback."""
+"""Errors whose message has what to do. Any other is a fault of this program: it is printed with its traceback."""
 
 Stamps = Mapping[Path, tuple[int, int]]
 Outputs = Mapping[str, "np.ndarray[Any, Any]"]

@@ -27,7 +27,7 @@ MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
 FOLDER = "tritonstack-environment"
 STUB = "triton_python_backend_stub"
 ENVIRONMENT_NOTE = "execution environment"
-"""Begins what is said of one that another stands in for."""
+"""Beginning of the line on one that another stands in for."""
 _PYTHON = re.compile(r"^(?:\./)?(?:lib|bin)/python(3\.\d+)(?:/.*)?$")
 _LIBRARY = re.compile(r"^(?:\./)?lib/libpython(3\.\d+)\.so\.1\.0$")
 """The library of a Python that others embed, as the backend's stub does: conda's have it, virtual environments none."""

@@ -318,7 +318,7 @@ class RecommendationJob(Record):
                 "InitialInstanceCount": 1,
             },
             "ModelConfiguration": test.model_configuration,
-            # In the time that CloudWatch's figures are asked for in, also where the clock was moved.
+            # Within the period that CloudWatch's figures are read for, also where the clock was moved.
             "InvocationStartTime": (self.started or 0.0) - metrics.ahead_seconds(),
             "InvocationEndTime": (self.ended or 0.0) - metrics.ahead_seconds(),
         }

@@ -21,7 +21,7 @@ from tritonstack.models.runtime_options import OnnxRuntimeOptions, TensorRtAccel
 GRAPH_LEVELS = {"basic": "-1", "extended": "1", "disabled": "2"}
 """Word → ``optimization.graph.level`` (onnxruntime.cc, ModelState::ModelState); every other number means ``all``."""
 
-# Triton's README calls these deprecated as the model's parameters, and wants them as parameters of an accelerator
+# Triton's README calls these deprecated as the model's parameters, and takes them as parameters of an accelerator
 # ``cuda``. A recipe becomes the deprecated form, which is the first AWS post's and has effect in every release.
 # In the accelerator they have none: ModelState::LoadModel (src/onnxruntime.cc) puts the model's values, or else the
 # defaults, over them whenever the configuration has an object ``parameters``, and Triton prints one even when it is

@@ -1,4 +1,4 @@
-"""What a test with Inference Recommender takes at most: jobs, hours, USD. Stated and asked before it starts."""
+"""What a test with Inference Recommender takes at most: jobs, hours, USD. Shown for confirmation before it starts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class MostCost:
 
     default_jobs: int
     load_tests: int
-    seconds: float  # from the first job's start to the last one's end, with as many at once as the settings say
+    seconds: float  # from the first job's start to the last one's end, with as many at once as the settings allow
     usd: float  # of the instances with a known price, each as long as its job may take
     unpriced: tuple[str, ...]  # instance types without a price
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """For the person who is asked."""
+        """Lines above the question whether it may start."""
         kinds = [
             f"{count} {noun}{'' if count == 1 else 's'}"
             for count, noun in ((self.default_jobs, "default job"), (self.load_tests, "load test"))

@@ -68,7 +68,7 @@ class ExecutionRun:
     def __init__(self, stepfunctions: Any, sagemaker: Any, *, machine: str, settings: Mapping[str, Any]) -> None:
         """Start nothing yet."""
         self._client, self._sagemaker, self._machine, self._settings = stepfunctions, sagemaker, machine, settings
-        self._ended: dict[str, str] = {}  # job → the status that it ended in, which is not asked for again
+        self._ended: dict[str, str] = {}  # job → the status that it ended in, which is final, so that it is read once
         self.identity = ""
 
     def start(self) -> None:
