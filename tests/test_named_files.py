@@ -24,12 +24,14 @@ ELSEWHERE = {
     "docs/user_guide/model_repository.md",  # Triton's server
     "docs/user_guide/response_cache.md",
     "job/step.py",  # of a processing job's container
+    "botocore/eventstream.py",
     "retries/standard.py",  # botocore
     "src/resources/triton_python_backend_utils.py",  # python_backend
     "transforms/functional.py",  # torchvision
     "Lib/pickletools.py",  # CPython
     "joblib/numpy_pickle.py",  # joblib
     "keras/src/saving/saving_lib.py",  # Keras
+    "skops/io/_general.py",
     "sklearn/base.py",  # scikit-learn
     "torch/_utils.py",  # PyTorch
     "torch/export/pt2_archive/constants.py",  # PyTorch
