@@ -72,8 +72,14 @@ def test_an_error_of_the_model_is_raised_and_another_kind_of_request_refused(cli
 
 
 def test_the_commands_stream_and_verify(project: Project, aws: LocalAws) -> None:
-    printed = project.run("invoke", "texts/writer", "-e", "streaming", "--stream", "--text", "The model").stdout
+    here = ("-e", "streaming", "--local")
+    printed = project.run("invoke", "texts/writer", *here, "--stream", "--text", "The model").stdout
     assert "30 events: the first after" in printed
-    assert project.run("verify", "-e", "streaming").returncode == 0
+    project.run("verify", *here)
+    load = ("--users", "2", "--seconds", "2", "--rounds", "1", "--max-rounds", "1")
+    measured = project.run("capacity", "bench", "texts/writer", *here, *load, "--json", timeout=300).stdout
+    [point] = json.loads(measured)["results"][0]["points"]
+    assert (point["stream"]["events"], point["all"]["failed"]) == (len(WORDS), 0)
+    assert point["stream"]["first_ms"]["50"] < point["all"]["percentiles_ms"]["50"] / 2
     [fleet] = [each for one in aws.runtime_status()["endpoints"] for each in one["fleets"] if each["serving"]]
     assert fleet["errors"] == 0
