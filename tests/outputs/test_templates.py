@@ -64,8 +64,8 @@ def test_a_stack_writes_the_fields_of_the_contract_and_no_others(whole: dict[str
         if read["kind"] != kind:
             continue
         fields = {each for each in contract["fields"] if each.count("/") == 1 and "[]" not in each}
-        # of an endpoint with several, and of one that streams
-        optional = {"/variants", "/streams"} if kind == "serving" else set()
+        # of an endpoint with several variants or instance pools, and of one that streams
+        optional = {"/variants", "/streams", "/instance_types", "/platforms"} if kind == "serving" else set()
         assert {f"/{field}" for field in read} | optional == fields
         wanted = contract["name"].replace("<environment>", "local")
         assert parameter(template)["Name"] == wanted.replace("<endpoint>", read.get("endpoint", ""))

@@ -95,6 +95,7 @@ NOT_CALLED = {"model_latency_ms": {"count": 0, "p50": None, "p90": None, "p99": 
         ),
         ([{}], ["model latency, ms: p50 8.8  p90 36.5  p99 36.5"], ["count", "not isolated"]),
         ([UNKNOWN], ["no known release requested, served by nothing yet", "starting, no traffic"], []),
+        ([{"pooled": True, "instance_type": "ml.g5.xlarge"}], [", ml.g5.xlarge)"], []),
         ([{"share": 0.75}, {"share": 0.25}], ["ready, 75% of the requests", "ready, 25% of the requests"], []),
         ([NOT_CALLED | {"isolation": None}], [], ["latency", "hit ratio", "not isolated"]),
         ([{"restarts": 3, "isolation": OPEN}], ["restarted 3 times", f"not isolated: {OPEN}"], []),

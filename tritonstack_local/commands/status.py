@@ -125,8 +125,9 @@ def _fleet(fleet: dict[str, Any]) -> list[Text]:
     release = fleet["release_asked_for"]
     part = "" if share == 1 else f", {share:.0%} of the requests" if share else ", no traffic"
     isolated = isolation in (None, "namespace")
+    landed = f", {fleet['instance_type']}" if fleet.get("pooled") else ""
     return [
-        Text.assemble((f"{fleet['variant']} ({fleet['mode']})", "bold"), f"  {fleet['state']}{part}"),
+        Text.assemble((f"{fleet['variant']} ({fleet['mode']}{landed})", "bold"), f"  {fleet['state']}{part}"),
         Text(
             f"{f'release {release}' if release else 'no known release'} requested, "
             f"served by {f'Triton {release_and_version(version)}' if version else 'nothing yet'}"

@@ -54,6 +54,7 @@ def _fleet(fleet: RunningFleet, *, share: float) -> dict[str, Any]:
         "variant": fleet.config.variant,
         "component": fleet.config.component,
         "instance_type": fleet.config.instance_type,
+        "pooled": fleet.config.pooled,
         "state": fleet.condition,
         "serving": share > 0,
         "share": round(share, 4),

@@ -68,6 +68,17 @@ def applied(file: Path, **how: str | None) -> ScalingChange:
     return change
 
 
+def test_an_endpoint_with_instance_pools_gets_its_scaling_after_its_name(tmp_path: Path) -> None:
+    types = "    instance_types:  # in order of preference\n      - ml.g4dn.xlarge\n      - ml.g5.xlarge\n"
+    own = '  - name: digits\n    mode: single-model\n    release: "24.09"\n'
+    file = written(tmp_path, f"{HEAD}endpoints:\n{own}{types}    models: [a]\n")
+    applied(file)
+    [endpoint] = load_environment(file).endpoints
+    assert endpoint.scaling is not None
+    assert endpoint.instance_types == ("ml.g4dn.xlarge", "ml.g5.xlarge")
+    assert "  - name: digits\n    scaling: {" in file.read_text()
+
+
 FLOW = "{minimum: 2, maximum: 9, gpu_utilization: 70, requests_per_second: 1.50}"
 STYLES = {
     "no scaling": ([], {}),
