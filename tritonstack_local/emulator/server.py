@@ -16,7 +16,7 @@ from typing import Any
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
 from hypercorn.config import Config  # type: ignore[import-not-found]
 
-from tritonstack_local.emulator import account_facts, codepipeline, log_metrics, s3, service_events
+from tritonstack_local.emulator import account_facts, codepipeline, s3, service_events
 from tritonstack_local.emulator.autoscaling.api import ScalableTargets, autoscaling_service
 from tritonstack_local.emulator.autoscaling.scalable import scalables
 from tritonstack_local.emulator.cloudformation import (
@@ -33,6 +33,7 @@ from tritonstack_local.emulator.gateway import Faults, Gateway
 from tritonstack_local.emulator.iam import policy_sizes
 from tritonstack_local.emulator.iam.authorization import switch
 from tritonstack_local.emulator.iam.records import records
+from tritonstack_local.emulator.logs import api as logs
 from tritonstack_local.emulator.ministack_adapter.core import read_tables_whole
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.request_validation import CREDENTIALS
@@ -70,7 +71,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     autoscaling.install()
     account_facts.install()
     service_events.install()
-    log_metrics.install()
+    logs.install()
     builds = codebuild.install()
     resources.install(
         sagemaker,

@@ -1,0 +1,1 @@
+"""CloudWatch Logs: filter patterns and their metrics, and queries of Logs Insights."""
