@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.client.fakes import FakeEndpoint, client_account, serving_outputs
-from tritonstack.client.copies import LoadCounts, await_counts, call_each, copies_of, read_counts
+from tritonstack.client.copies import LoadCounter, LoadCounts, await_counts, copies_of, in_turn
 from tritonstack.client.model_client import ModelClient
 from tritonstack.errors import InputError
 
@@ -33,8 +33,8 @@ def test_copies_are_called_in_the_order_of_their_numbers_round_by_round() -> Non
         assert copies == ["nlp/bert-0", "nlp/bert-2", "nlp/bert-10"]
         assert copies_of(made, "nlp/bert") == copies
         inputs = {"x": np.zeros((1, 2), np.float32)}
-        calls = list(call_each(made, copies, inputs, None, rounds=2))
-    assert [(each.copy, each.round) for each in calls] == [(copy, number) for number in (1, 2) for copy in copies]
+        responses = list(in_turn(copies, lambda copy: made.invoke(copy, inputs), rounds=2))
+    assert [(each.copy, each.round) for each in responses] == [(copy, number) for number in (1, 2) for copy in copies]
     assert [each.target_model for each in endpoint.requests][:2] == [
         f"bert-0.{DIGEST}.tar.gz",
         f"bert-2.{DIGEST}.tar.gz",
@@ -54,26 +54,30 @@ def test_a_name_without_copies_or_with_copies_on_two_endpoints_is_refused_with_w
 
 @dataclass
 class FakeCloudWatch:
-    """Datapoints by metric."""
+    """Datapoints by variant and metric."""
 
-    points: Mapping[str, list[dict[str, float]]]
+    points: Mapping[tuple[str, str], list[dict[str, float]]]
+    minutes: set[tuple[datetime, datetime]]
 
     def get_metric_statistics(self, **request: Any) -> dict[str, Any]:
-        assert request["StartTime"] == datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
-        assert request["EndTime"] == datetime(2026, 11, 28, 12, 3, tzinfo=UTC)
-        return {"Datapoints": self.points.get(request["MetricName"], [])}
+        self.minutes.add((request["StartTime"], request["EndTime"]))
+        dimensions = {each["Name"]: each["Value"] for each in request["Dimensions"]}
+        assert dimensions["EndpointName"] == "dev-nlp"
+        return {"Datapoints": self.points.get((dimensions["VariantName"], request["MetricName"]), [])}
 
 
-def test_hits_loads_and_unloads_are_summed_over_the_minutes_and_missing_ones_are_no_zero() -> None:
-    cloudwatch = FakeCloudWatch(
-        {
-            "ModelCacheHit": [{"Sum": 1.0, "SampleCount": 5.0}, {"Sum": 4.0, "SampleCount": 5.0}],
-            "ModelLoadingTime": [{"SampleCount": 5.0}],
-        }
-    )
-    end = datetime(2026, 11, 28, 12, 2, 10, tzinfo=UTC)
-    found = read_counts(cloudwatch, endpoint="dev-nlp", variant="g5-xlarge", begin=BEGAN, end=end)
-    assert found == LoadCounts(requests=10, hits=5, loads=5, unloads=None)
+def test_counts_are_of_all_variants_without_what_was_before_and_missing_figures_are_no_zero() -> None:
+    cloudwatch = FakeCloudWatch({("a", "ModelCacheHit"): [{"Sum": 4.0, "SampleCount": 4.0}]}, set())
+    moments = [BEGAN, BEGAN, datetime(2026, 11, 28, 12, 2, 10, tzinfo=UTC)]
+    counter = LoadCounter(cloudwatch, endpoint="dev-nlp", variants=("a", "b"), now=lambda: moments.pop(0))
+    cloudwatch.points = {
+        ("a", "ModelCacheHit"): [{"Sum": 5.0, "SampleCount": 9.0}, {"Sum": 2.0, "SampleCount": 3.0}],
+        ("b", "ModelCacheHit"): [{"Sum": 2.0, "SampleCount": 2.0}],
+        ("b", "ModelLoadingTime"): [{"SampleCount": 5.0}],
+    }
+    assert counter.read() == LoadCounts(requests=10, hits=5, loads=5, unloads=None)
+    minute = BEGAN.replace(second=0)
+    assert cloudwatch.minutes == {(minute, minute.replace(minute=1)), (minute, minute.replace(minute=3))}
 
 
 def test_the_wait_for_figures_ends_with_the_last_request_or_the_time() -> None:

@@ -13,7 +13,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.client.fake_triton import read_request
-from tests.client.fakes import FakeEndpoint, FakeTime, client_account, error_reply, serving_outputs, stream_reply
+from tests.client.fakes import (
+    FakeEndpoint,
+    FakeTime,
+    Reply,
+    Request,
+    client_account,
+    echo,
+    error_reply,
+    serving_outputs,
+    stream_reply,
+)
 from tests.client.systems import TRANSLATION, Systems, image_file, running_systems
 from tests.fake_aws import ARTIFACTS
 from tests.models.folders import make_manifest, write
@@ -139,6 +149,85 @@ def test_a_program_that_raises_is_shown_by_its_traceback_with_the_projects_files
     assert first.endswith(": the container responded 400, in execute:")
     file = world.folder / "model_repos/digits/digits/1/model.py"
     assert calls == ["  Traceback (most recent call last):", f'    File "{file}", line 7, in execute', "  E: no"]
+
+
+COPIES = 3
+
+
+@pytest.fixture
+def copies(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Three copies of a model; CloudWatch counts two requests of others, then the requests to them, each a load."""
+    monkeypatch.setattr(invoke, "LOCAL_SECONDS", 0)
+    monkeypatch.setattr(invoke, "ACCOUNT_SECONDS", 0)
+    for number in range(COPIES):
+        world.aws.parameters[f"/tritonstack/dev/digits/bert-{number}"] = DIGEST
+
+    def statistics(request: dict[str, Any]) -> dict[str, Any]:
+        counts = {"ModelCacheHit": (0.0, 2.0), "ModelLoadingTime": (0.0, 2.0)}.get(request["MetricName"])
+        if counts is None:
+            return {"Datapoints": []}
+        point = {
+            "Timestamp": request["StartTime"],
+            "Sum": counts[0],
+            "SampleCount": counts[1] + len(world.endpoint.requests),
+        }
+        return {"Datapoints": [point]}
+
+    world.aws.responses = {"cloudwatch.GetMetricStatistics": statistics}
+    return world
+
+
+def test_each_copy_is_called_in_turn_and_what_cloudwatch_counted_is_shown(copies: World) -> None:
+    result = copies.invoke("bert", "--each-copy", "--input", copies.pixels())
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines[:-1]] == [f"digits/bert-{number}" for number in range(COPIES)] * 2
+    assert [line.rpartition(", ")[2] for line in lines[:-1]] == ["first"] * COPIES + ["repeated"] * COPIES
+    assert lines[-1] == ("CloudWatch counted for dev-digits meanwhile: 6 requests, 0 hits, 6 loads, no figure unloads")
+
+
+def test_each_copy_as_json_has_the_requests_and_the_counts(copies: World) -> None:
+    result = copies.invoke("digits/bert", "--each-copy", "--rounds", "1", "--json", "--input", copies.pixels())
+    document = json.loads(result.stdout)
+    assert [(each["copy"], each["round"]) for each in document["requests"]] == [
+        (f"digits/bert-{number}", 1) for number in range(COPIES)
+    ]
+    assert document["counted"] == {"requests": 3, "hits": 0, "loads": 3, "unloads": None}
+
+
+def test_each_copy_without_the_right_to_read_metrics_is_called_and_the_refusal_is_shown(copies: World) -> None:
+    copies.aws.refused["GetMetricStatistics"] = "AccessDenied"
+    result = copies.invoke("bert", "--each-copy", "--input", copies.pixels())
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("repeated") == COPIES
+    assert "CloudWatch counted" not in result.stdout
+    assert "CloudWatch's figures of loads and unloads cannot be read: " in result.stderr
+    assert "AccessDenied" in result.stderr
+
+
+def test_a_copy_that_fails_is_named_not_the_first_one(copies: World) -> None:
+    def reply(request: Request) -> Reply:
+        failing = request.target_model is not None and request.target_model.startswith("bert-1.")
+        members = {"OriginalStatusCode": 500, "OriginalMessage": "out of memory", "LogStreamArn": "arn:l"}
+        return error_reply("ModelError", 424, **members) if failing else echo(request)
+
+    copies.endpoint.reply = reply
+    result = copies.invoke("bert", "--each-copy", "--input", copies.pixels())
+    assert isinstance(result.exception, WorkFailedError)
+    assert f"dev-digits (bert-1.{DIGEST}.tar.gz)" in str(result.exception)
+    assert "out of memory" in str(result.exception)
+
+
+def test_a_model_with_copies_is_no_name_of_one_and_rounds_are_of_each_copy(copies: World) -> None:
+    name = copies.invoke("bert", "--input", copies.pixels())
+    assert isinstance(name.exception, InputError)
+    [problem] = name.exception.problems
+    assert problem.allowed == "a model with a release record: bert-0, bert-1, bert-2"
+    assert problem.advice == "name one of the copies; all of them in turn: tritonstack invoke bert --each-copy"
+    rounds = copies.invoke("bert-1", "--rounds", "3", "--input", copies.pixels())
+    assert isinstance(rounds.exception, InputError)
+    assert [each.found for each in rounds.exception.problems] == ["--rounds without --each-copy"]
+    assert copies.endpoint.requests == []
 
 
 def test_inputs_that_the_tensor_table_does_not_allow_are_reported_before_a_request(world: World) -> None:

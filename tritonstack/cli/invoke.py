@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,9 @@ from tritonstack.errors import InputError, Problem, WorkFailedError, refuse, vis
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
     from tritonstack.client.body import Array, PayloadFormat
-    from tritonstack.client.copies import CopyCall, LoadCounts
-    from tritonstack.client.model_client import ModelResponse
+    from tritonstack.client.copies import CopyResponse, LoadCounter, LoadCounts
+    from tritonstack.client.errors import ModelFailedError
+    from tritonstack.client.model_client import ModelClient, ModelResponse
     from tritonstack.client.postprocessing import Meaning
 
 
@@ -100,9 +101,7 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
 @click.option(
     "--rounds",
     type=click.IntRange(1, 100),
-    default=2,
-    show_default=True,
-    help="How often --each-copy goes round. In the first a copy may have to be loaded.",
+    help="How often --each-copy goes round. In the first a copy may have to be loaded. [default: 2]",
 )
 @click.option(
     "--stream",
@@ -133,7 +132,7 @@ def command(
     variant: str | None,
     payload: PayloadFormat,
     each_copy: bool,
-    rounds: int,
+    rounds: int | None,
     stream: bool,
     parameters: Sequence[str],
     raw: bool,
@@ -143,14 +142,16 @@ def command(
     """Send a request to a model by its NAME: [endpoint/]model for its current release, or endpoint/archive."""
     # Imported here so that --help and wrong options answer at once.
     from tritonstack.cli.streaming import print_events  # noqa: PLC0415
-    from tritonstack.client.copies import call_each, copies_of  # noqa: PLC0415
+    from tritonstack.client.copies import copies_of  # noqa: PLC0415
     from tritonstack.client.errors import ModelFailedError, ReleaseLookupError  # noqa: PLC0415
     from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs  # noqa: PLC0415
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
-    from tritonstack.models.manifest import Places  # noqa: PLC0415
-    from tritonstack.models.python_failure import response_failure  # noqa: PLC0415
-    from tritonstack.models.selection import is_made_of_folder  # noqa: PLC0415
 
+    if rounds is not None and not each_copy:
+        problem = Problem(
+            field="--rounds", found="--rounds without --each-copy", allowed="--each-copy, for a model with copies"
+        )
+        raise InputError([problem])
     given = _texts(texts, pairs)
     if data is None and not files and not given and not images:
         allowed = "--data '{…}', --data - (standard input), --input FILE, --text TEXT or --image FILE"
@@ -177,32 +178,18 @@ def command(
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
     wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)
+    send = functools.partial(client.invoke, inputs=inputs, outputs=wanted, payload_format=payload, variant=variant)
+    if copies:
+        _invoke_copies(client, copies, send, rounds=rounds or ROUNDS, session=session, as_json=as_json)
+        return
     try:
         if stream:
             events = client.stream(name, inputs, parameters=sent_with, variant=variant)
             print_events(events, outputs=outputs, as_json=as_json, on_screen=sys.stdout.isatty())
             return
-        if copies:
-            began = datetime.now(UTC)
-            calls = []
-            for call in call_each(
-                client, copies, inputs, wanted, rounds=rounds, payload_format=payload, variant=variant
-            ):
-                calls.append(call)
-                if not as_json:
-                    echo(_copy_line(call))
-            show_counts(calls, _counts(session, calls, began=began), as_json=as_json)
-            return
-        answer = client.invoke(name, inputs, wanted, payload_format=payload, variant=variant)
+        answer = send(name)
     except ModelFailedError as error:
-        archive, repositories = client.resolve(name).archive, Places.of_project().repositories
-        message = response_failure(
-            error,
-            model=archive.model,
-            repositories=repositories,
-            serves_folder=is_made_of_folder(archive, repositories),
-        )
-        raise WorkFailedError(message) from error
+        raise _failed(client, name, error) from error
     if not raw:
         answer = client.with_meaning(answer, table)
     if as_json:
@@ -231,50 +218,102 @@ def _stream_parameters(
     return parse_parameters(parameters)
 
 
+def _failed(client: ModelClient, name: str, error: ModelFailedError) -> WorkFailedError:
+    """The error of a model's response, with what its program raised."""
+    from tritonstack.models.manifest import Places  # noqa: PLC0415
+    from tritonstack.models.python_failure import response_failure  # noqa: PLC0415
+    from tritonstack.models.selection import is_made_of_folder  # noqa: PLC0415
+
+    archive, repositories = client.resolve(name).archive, Places.of_project().repositories
+    message = response_failure(
+        error,
+        model=archive.model,
+        repositories=repositories,
+        serves_folder=is_made_of_folder(archive, repositories),
+    )
+    return WorkFailedError(message)
+
+
+# --- All copies of a model in turn ---
+
+ROUNDS = 2
 ACCOUNT_SECONDS, LOCAL_SECONDS = 180.0, 8.0
 """For CloudWatch's figures: a minute's come a minute or two after it; the local AWS's every five seconds."""
 
 
-def _copy_line(call: CopyCall) -> str:
-    which = "first" if call.round == 1 else "repeated"
-    return f"{call.copy}: {call.response.total_milliseconds / 1000:.3f} s, {which}"
+def _invoke_copies(
+    client: ModelClient,
+    copies: Sequence[str],
+    send: Callable[[str], ModelResponse],
+    *,
+    rounds: int,
+    session: Any,
+    as_json: bool,
+) -> None:
+    """A request to each copy in turn, so often, then what CloudWatch counted of the endpoint meanwhile."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
-
-def _counts(session: Any, calls: Sequence[CopyCall], *, began: datetime) -> LoadCounts:
-    """What CloudWatch counted of the loop, once it has its requests."""
-    from tritonstack.client.copies import await_counts, read_counts  # noqa: PLC0415
+    from tritonstack.client.copies import LoadCounter, in_turn  # noqa: PLC0415
+    from tritonstack.client.errors import ModelFailedError  # noqa: PLC0415
     from tritonstack.local_aws import is_local  # noqa: PLC0415
 
-    cloudwatch, last = session.client("cloudwatch"), calls[-1].response
-    local = is_local(cloudwatch)
+    endpoint, cloudwatch = client.target(copies[0]).endpoint_name, session.client("cloudwatch")
+    counter: LoadCounter | None = None
+    counts: LoadCounts | None = None
+    refused = ""
+    try:
+        counter = LoadCounter(cloudwatch, endpoint=endpoint, variants=client.variants(copies[0]))
+    except (BotoCoreError, ClientError) as error:
+        refused = str(error)
+    responses: list[CopyResponse] = []
+    try:
+        for each in in_turn(copies, send, rounds=rounds):
+            responses.append(each)
+            if not as_json:
+                which = "first" if each.round == 1 else "repeated"
+                echo(f"{each.copy}: {each.response.total_milliseconds / 1000:.3f} s, {which}")
+    except ModelFailedError as error:
+        raise _failed(client, copies[len(responses) % len(copies)], error) from error
+    try:
+        counts = None if counter is None else _counts(counter, requests=len(responses), local=is_local(cloudwatch))
+    except (BotoCoreError, ClientError) as error:
+        refused = str(error)
+    if refused:
+        echo(f"CloudWatch's figures of loads and unloads cannot be read: {refused}", err=True)
+    if as_json:
+        rows = [
+            {"copy": each.copy, "round": each.round, "seconds": round(each.response.total_milliseconds / 1000, 6)}
+            for each in responses
+        ]
+        print_json({"requests": rows, "counted": None if counts is None else vars(counts)})
+    elif counts is not None:
+        echo(_counted_line(counts, endpoint=endpoint, sent=len(responses)))
+
+
+def _counts(counter: LoadCounter, *, requests: int, local: bool) -> LoadCounts:
+    """What CloudWatch counted, once it has the requests."""
+    from tritonstack.client.copies import await_counts  # noqa: PLC0415
+
     if not local:
         echo(f"waiting for CloudWatch's figures, at most {ACCOUNT_SECONDS:.0f} s", err=True)
     return await_counts(
-        lambda: read_counts(
-            cloudwatch, endpoint=last.endpoint_name, variant=last.variant, begin=began, end=datetime.now(UTC)
-        ),
-        requests=len(calls),
+        counter.read,
+        requests=requests,
         seconds=LOCAL_SECONDS if local else ACCOUNT_SECONDS,
         poll_seconds=1 if local else 10,
     )
 
 
-def show_counts(calls: Sequence[CopyCall], counts: LoadCounts, *, as_json: bool) -> None:
-    """Print what was counted of a loop over copies; with ``as_json`` its requests, too."""
-    if as_json:
-        rows = [
-            {"copy": each.copy, "round": each.round, "seconds": round(each.response.total_milliseconds / 1000, 6)}
-            for each in calls
-        ]
-        print_json({"calls": rows, "counted": vars(counts)})
-        return
+def _counted_line(counts: LoadCounts, *, endpoint: str, sent: int) -> str:
+    """What was counted, in a line; with the requests of this command where there were others, or some are missing."""
 
     def text(count: int | None) -> str:
         return "no figure" if count is None else str(count)
 
-    echo(
-        f"CloudWatch counted for {calls[-1].response.endpoint_name} meanwhile: {text(counts.requests)} requests, "
-        f"{text(counts.hits)} hits, {text(counts.loads)} loads, {text(counts.unloads)} unloads"
+    requests = f"{text(counts.requests)} requests" + ("" if counts.requests == sent else f" ({sent} sent here)")
+    return (
+        f"CloudWatch counted for {endpoint} meanwhile: {requests}, {text(counts.hits)} hits, "
+        f"{text(counts.loads)} loads, {text(counts.unloads)} unloads"
     )
 
 

@@ -1,18 +1,15 @@
-"""The published loop over a model's copies: a request to each in turn, and the loads that CloudWatch counted."""
+"""The published loop over a model's copies: a request to each in turn, and what CloudWatch counted meanwhile."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from tritonstack import aws_names
-from tritonstack.client.body import Array, PayloadFormat
 from tritonstack.client.model_client import ModelClient, ModelResponse
 from tritonstack.errors import InputError, Problem, listing, nearest
 
@@ -26,8 +23,8 @@ COUNTED = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class CopyCall:
-    """One request of the loop."""
+class CopyResponse:
+    """A response of the loop."""
 
     copy: str
     round: int  # from 1: in the first, a copy may have to be loaded
@@ -36,12 +33,21 @@ class CopyCall:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadCounts:
-    """What CloudWatch counted of the endpoint's variant; other callers' requests included. None: no figure yet."""
+    """What CloudWatch counted of an endpoint, other callers' requests included. None: no figure yet."""
 
     requests: int | None
     hits: int | None
     loads: int | None
     unloads: int | None
+
+    def since(self, earlier: LoadCounts) -> LoadCounts:
+        """What was added to earlier figures of the same minutes."""
+        return LoadCounts(
+            **{
+                name: None if count is None else count - (getattr(earlier, name) or 0)
+                for name, count in vars(self).items()
+            }
+        )
 
 
 def copies_of(client: ModelClient, name: str) -> list[str]:
@@ -76,42 +82,62 @@ def copies_of(client: ModelClient, name: str) -> list[str]:
     )
 
 
-def call_each(
-    client: ModelClient,
-    copies: Sequence[str],
-    inputs: Mapping[str, Array],
-    outputs: Sequence[str] | None,
-    *,
-    rounds: int,
-    payload_format: PayloadFormat = "auto",
-    variant: str | None = None,
-) -> Iterator[CopyCall]:
-    """A request to each copy in turn, so often; yields each as it ends. Raises what ``ModelClient.invoke`` raises."""
+def in_turn(copies: Sequence[str], send: Callable[[str], ModelResponse], *, rounds: int) -> Iterator[CopyResponse]:
+    """A request to each copy in turn, so often; yields each response as it comes. Raises what ``send`` raises."""
     for number in range(1, rounds + 1):
         for copy in copies:
-            response = client.invoke(copy, inputs, outputs, payload_format=payload_format, variant=variant)
-            yield CopyCall(copy=copy, round=number, response=response)
+            yield CopyResponse(copy=copy, round=number, response=send(copy))
 
 
-def read_counts(cloudwatch: Any, *, endpoint: str, variant: str, begin: datetime, end: datetime) -> LoadCounts:
-    """What was counted in the minutes from ``begin`` to ``end``; no figure where CloudWatch has none, or refuses."""
-    start = begin.replace(second=0, microsecond=0)
-    found: dict[str, int | None] = {}
-    for name, (metric, statistic) in COUNTED.items():
-        try:
-            points = cloudwatch.get_metric_statistics(
-                Namespace=aws_names.SAGEMAKER,
-                MetricName=metric,
-                Dimensions=aws_names.dimension_list(aws_names.variant_dimensions(endpoint, variant)),
-                StartTime=start,
-                EndTime=end.replace(second=0, microsecond=0) + timedelta(minutes=1),
-                Period=60,
-                Statistics=[statistic],
-            )["Datapoints"]
-        except (BotoCoreError, ClientError):
-            points = []
-        found[name] = round(sum(point[statistic] for point in points)) if points else None
-    return LoadCounts(**found)
+class LoadCounter:
+    """What CloudWatch counts of an endpoint from now on. It counts in minutes: what was in them before is left out."""
+
+    def __init__(
+        self,
+        cloudwatch: Any,
+        *,
+        endpoint: str,
+        variants: Sequence[str],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Begin now. Raises ClientError and BotoCoreError of CloudWatch.
+
+        Args:
+            cloudwatch: boto3's client.
+            endpoint: its SageMaker name.
+            variants: all of its production variants: without a choice a request goes to any of them.
+            now: the time.
+        """
+        self._cloudwatch = cloudwatch
+        self._endpoint = endpoint
+        self._variants = variants
+        self._now = now
+        self._begin = now().replace(second=0, microsecond=0)
+        self._before = self._read_minutes()
+
+    def read(self) -> LoadCounts:
+        """What was counted since. Raises ClientError and BotoCoreError of CloudWatch."""
+        return self._read_minutes().since(self._before)
+
+    def _read_minutes(self) -> LoadCounts:
+        end = self._now().replace(second=0, microsecond=0) + timedelta(minutes=1)
+        found: dict[str, int | None] = {}
+        for name, (metric, statistic) in COUNTED.items():
+            points = [
+                point
+                for variant in self._variants
+                for point in self._cloudwatch.get_metric_statistics(
+                    Namespace=aws_names.SAGEMAKER,
+                    MetricName=metric,
+                    Dimensions=aws_names.dimension_list(aws_names.variant_dimensions(self._endpoint, variant)),
+                    StartTime=self._begin,
+                    EndTime=end,
+                    Period=60,
+                    Statistics=[statistic],
+                )["Datapoints"]
+            ]
+            found[name] = round(sum(point[statistic] for point in points)) if points else None
+        return LoadCounts(**found)
 
 
 def await_counts(

@@ -339,6 +339,10 @@ class ModelClient:
         """The current archive of a model. Raises what :meth:`invoke` raises for its name."""
         return self._records.resolve(ModelReference.parse(name))
 
+    def variants(self, name: str) -> tuple[str, ...]:
+        """Names at SageMaker of the production variants of a model's endpoint. Raises as :meth:`resolve`."""
+        return self._records.variants(self.resolve(name).endpoint)
+
     def target(self, name: str) -> InvokeTarget:
         """How InvokeEndpoint names a model. Raises what :meth:`invoke` raises for its name."""
         reference = ModelReference.parse(name)

@@ -252,12 +252,16 @@ class ReleaseRecords:
         variants = [model for model in known if model.startswith(f"{name}-")]
         names = listing(sorted(set(variants or known)), none="this environment shows none")
         found = f"{name!r}, of which environment {self._environment!r} has no release record"
+        if variants and all(re.fullmatch(rf"{re.escape(name)}-\d+", each) for each in variants):
+            advice = f"name one of the copies; all of them in turn: tritonstack invoke {name} --each-copy"
+        else:
+            advice = ""
         other = nearest(name, known) or "check the environment's name and that its serving stack is deployed"
         problem = Problem(
             field="model's name",
             found=found,
             allowed=f"a model with a release record: {names}",
-            advice="" if variants else other,
+            advice=advice if variants else other,
         )
         return UnknownModelError([problem])
 
@@ -272,6 +276,10 @@ class ReleaseRecords:
     def streams(self, endpoint: str, *, loaded_since: float = float("-inf")) -> bool:
         """Whether an endpoint's responses are streams. Otherwise as :meth:`is_multi_model`."""
         return self._serving.get(endpoint, lambda: self._read(endpoint), loaded_since=loaded_since).streams
+
+    def variants(self, endpoint: str) -> tuple[str, ...]:
+        """Names at SageMaker of an endpoint's production variants. Raises as :meth:`is_multi_model`."""
+        return tuple(self._serving.get(endpoint, lambda: self._read(endpoint)).variants.values())
 
     def variant(self, endpoint: str, name: str, *, loaded_since: float = float("-inf")) -> str:
         """The production variant that ``name`` means, which is its name in the settings or at SageMaker.
