@@ -114,6 +114,7 @@ def test_an_image_exists_exactly_where_its_region_lists_the_release(release: str
 SHOWN_AS_NEW = (
     "docs/getting-started.md",
     "examples/bring-your-own/app.py",
+    "examples/own-backend/environments/own-backend.yaml",
     "examples/own-role-and-image/environments/guest.yaml",
     "examples/pipeline/environments/shop.yaml",
     "examples/two-regions/app.py",
