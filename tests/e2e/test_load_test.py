@@ -35,17 +35,34 @@ load_test:
 """
 
 
+PLAN_GROUP = "plan-of-e2e"
+PLAN = f"""
+load_test:
+  archives_only: true
+  recommender:
+    job: both
+    instance_types: [ml.g4dn.xlarge, ml.g4dn.2xlarge]
+    phases: [{{initial_users: 2, users_per_minute: 2, seconds: {PHASE_SECONDS}}}]
+    duration_seconds: {PHASE_SECONDS}
+    poll_seconds: 1
+    at_once: 3
+    model_package_group: {PLAN_GROUP}
+"""
+"""The committed plan's shape (environments/bert-large.yaml), with two configurations on two types."""
+
+
 @dataclass(frozen=True)
 class LoadTests:
-    """The environment ``loads``, deployed, and the command on it."""
+    """An environment with load tests, deployed, and the command on it."""
 
     project: Project
     aws: LocalAws
+    name: str = "loads"
 
     def start(self, folder: Path, *endpoints: str) -> subprocess.Popen[str]:
         """``bench --cloud`` in the background."""
         return subprocess.Popen(
-            [str(PROGRAM), "capacity", "bench", "--cloud", "-e", "loads", "--local", "--to", str(folder), *endpoints],
+            [str(PROGRAM), "capacity", "bench", "--cloud", "-e", self.name, "--local", "--to", str(folder), *endpoints],
             cwd=self.project.root,
             env=self.project.variables,
             text=True,
@@ -54,7 +71,7 @@ class LoadTests:
         )
 
     def executions(self) -> list[dict[str, Any]]:
-        parameter = self.aws.client("ssm").get_parameter(Name="/tritonstack/loads/_load-test/state-machine-arn")
+        parameter = self.aws.client("ssm").get_parameter(Name=f"/tritonstack/{self.name}/_load-test/state-machine-arn")
         machine = parameter["Parameter"]["Value"]
         found: list[dict[str, Any]] = self.aws.client("stepfunctions").list_executions(stateMachineArn=machine)[
             "executions"
@@ -65,9 +82,9 @@ class LoadTests:
         """Name → status of the test's jobs that were started."""
         sagemaker = self.aws.client("sagemaker")
         found = {}
-        for number in range(1, 3):
+        for number in range(1, 10):
             try:
-                name = f"loads-lt-{test}-{number}"
+                name = f"{self.name}-lt-{test}-{number}"
                 found[name] = str(sagemaker.describe_inference_recommendations_job(JobName=name)["Status"])
             except sagemaker.exceptions.ClientError:
                 break
@@ -76,10 +93,10 @@ class LoadTests:
     def leftovers(self) -> list[str]:
         """Models that jobs made, and groups of packages."""
         sagemaker = self.aws.client("sagemaker")
-        names = [one["ModelName"] for one in sagemaker.list_models(NameContains="loads-lt-")["Models"]]
+        names = [one["ModelName"] for one in sagemaker.list_models(NameContains=f"{self.name}-lt-")["Models"]]
         for execution in self.executions():
             try:
-                sagemaker.describe_model_package_group(ModelPackageGroupName=f"loads-lt-{execution['name']}")
+                sagemaker.describe_model_package_group(ModelPackageGroupName=f"{self.name}-lt-{execution['name']}")
                 names.append(execution["name"])
             except sagemaker.exceptions.ClientError:
                 pass
@@ -87,7 +104,7 @@ class LoadTests:
 
     def objects(self, test: str) -> set[str]:
         ssm, s3 = self.aws.client("ssm"), self.aws.client("s3")
-        bucket = ssm.get_parameter(Name="/tritonstack/loads/_artifacts/bucket-name")["Parameter"]["Value"]
+        bucket = ssm.get_parameter(Name=f"/tritonstack/{self.name}/_artifacts/bucket-name")["Parameter"]["Value"]
         prefix = f"load-tests/{test}/"
         listed = s3.list_objects_v2(Bucket=bucket, Prefix=prefix)
         return {one["Key"].removeprefix(prefix) for one in listed.get("Contents", [])}
@@ -106,6 +123,21 @@ def loads(project: Project, local_aws: LocalAws) -> LoadTests:
     file.write_text(file.read_text() + LOAD_TEST)
     project.run("local", "deploy", "-e", "loads", timeout=600)
     return LoadTests(project, local_aws)
+
+
+@pytest.fixture(scope="module")
+def plan(project: Project, local_aws: LocalAws) -> LoadTests:
+    text = environment_yaml(
+        name="plan",
+        endpoints=[
+            endpoint("base", ["fits"], mode="single-model"),
+            endpoint("db", ["adds-00"], mode="single-model"),
+        ],
+    )
+    file = project.write("environments/plan.yaml", text)
+    file.write_text(file.read_text() + PLAN)
+    project.run("local", "deploy", "-e", "plan", timeout=600)
+    return LoadTests(project, local_aws, "plan")
 
 
 def ended(process: subprocess.Popen[str], *, expect: int) -> str:
@@ -171,3 +203,46 @@ def test_a_multi_model_endpoint_is_called_by_bench_in_codebuild(loads: LoadTests
     assert [point.users for point in document.results[0].points] == [1]
     assert {each.instance_type for each in document.results} == {"this-machine"}
     assert read_measurements(tmp_path / "bench" / "measurements.csv")[0].instance_type == "this-machine"
+
+
+def test_a_plan_of_archives_alone_runs_its_default_jobs_then_its_load_tests_by_the_deployed_state_machine(
+    plan: LoadTests, tmp_path: Path
+) -> None:
+    sagemaker, states = plan.aws.client("sagemaker"), plan.aws.client("stepfunctions")
+    process = plan.start(tmp_path)
+    test = running_test(plan, 0)
+    assert sagemaker.list_endpoints(NameContains="plan-")["Endpoints"] == [], "no endpoint has to stand"
+
+    def another_job_or_the_end() -> bool:
+        """Let the jobs that run end, until the command has."""
+        if process.poll() is None and "IN_PROGRESS" in plan.jobs(test).values():
+            advance(plan.aws, 2700)
+        return process.poll() is not None
+
+    eventually(another_job_or_the_end)
+    told = ended(process, expect=0)
+    assert "6 of 6 jobs have ended" in told
+    [execution] = plan.executions()
+    history = states.get_execution_history(executionArn=execution["executionArn"], maxResults=1000)["events"]
+    entered = [each["stateEnteredEventDetails"]["name"] for each in history if "stateEnteredEventDetails" in each]
+    order = ["Register", "Measure", "Gather", "CleanUp"]
+    assert [name for name in dict.fromkeys(entered) if name in order] == order
+    described = [
+        sagemaker.describe_inference_recommendations_job(JobName=f"plan-lt-{test}-{number}") for number in range(1, 7)
+    ]
+    assert [each["JobType"] for each in described] == ["Default"] * 2 + ["Advanced"] * 4
+    for each in described[2:]:
+        [tested] = each["InputConfig"]["EndpointConfigurations"]
+        assert tested["EnvironmentParameterRanges"]["CategoricalParameterRanges"], "what its default job recommends"
+    assert {each["Status"] for each in described} == {"COMPLETED"}
+    packages = sagemaker.list_model_packages(ModelPackageGroupName=PLAN_GROUP)["ModelPackageSummaryList"]
+    assert len(packages) == 2, "the versions stay"
+    assert plan.leftovers() == []
+    rows = read_measurements(tmp_path / "recommender" / "measurements.csv")
+    assert {(row.configuration, row.instance_type) for row in rows} == {
+        (f"{name} (constructed)", f"ml.g4dn.{size}") for name in ("base", "db") for size in ("xlarge", "2xlarge")
+    }
+    measured = str(tmp_path / "recommender" / "measurements.csv")
+    plan.project.run(
+        "capacity", "size", "-e", "plan", "--measurements", measured, "--load", "600", "--latency-ms", "9000"
+    )

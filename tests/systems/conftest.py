@@ -25,12 +25,14 @@ from tritonstack_local.aws import LocalAws
 COPIES = 10
 CACHE = 3
 """How many of the copies one endpoint may hold at once."""
-STACKS_AT_ONCE = 5
+STACKS_AT_ONCE = 6
 """Every endpoint of the environment: their deployments wait for builds and for Triton more than they compute."""
 ENVIRONMENTS = ("torch", "dali", "tensorflow")
 INCEPTIONS = {"inception/inception-ensemble": "onnx", "inception/inception-ensemble-graphdef": "graphdef"}
 """The two variants of environment dev's A/B test: the model as clients call it, and the variant that serves it."""
 RESNETS = ("resnet50-torchscript", "resnet50-onnx", "resnet50-tensorrt")
+TUNED, ORT_TENSORRT = "resnet50-onnx-tuned", "resnet50-onnx-ort-tensorrt"
+"""Overlays of resnet50-onnx, with the walkthrough's options; what is for a GPU is ignored on the CPU, and logged."""
 
 HEAD = """
 environment: {name}
@@ -88,7 +90,10 @@ def endpoint(
 LOCAL = environment(
     "local",
     endpoint("engines", "bert-tensorrt", instance_type="ml.g5.xlarge", local=f"{{max_loaded_models: {CACHE}}}"),
-    endpoint("images", *RESNETS, "inception-ensemble-graphdef", release=LAST_WITH_TENSORFLOW, container=FREES_DALI),
+    endpoint(
+        "images", *RESNETS, TUNED, "inception-ensemble-graphdef", release=LAST_WITH_TENSORFLOW, container=FREES_DALI
+    ),
+    endpoint("ort", ORT_TENSORRT, mode="single-model"),
     endpoint("texts", "roberta-large-onnx", "t5-python", instance_type="ml.g5.2xlarge", container=SHARED_MEMORY),
     endpoint("bert-large", "bert-large", instance_type="ml.g4dn.2xlarge", container=THREADS),
 )

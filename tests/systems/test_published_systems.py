@@ -24,7 +24,7 @@ from tests.systems.answers import (
     row_of,
     sample_arrays,
 )
-from tests.systems.conftest import CACHE, COPIES, INCEPTIONS, RESNETS
+from tests.systems.conftest import CACHE, COPIES, INCEPTIONS, ORT_TENSORRT, RESNETS, TUNED
 from tritonstack.client import ModelClient
 from tritonstack_local.aws import LocalAws
 
@@ -33,7 +33,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1800)]
 VARIANTS = tuple(f"bert-large-{form}{way}" for form in ("pytorch", "tensorrt") for way in ("", "-db", "-ig", "-db-ig"))
 COPY_NAMES = tuple(f"engines/bert-tensorrt-{number}" for number in range(COPIES))
 NAMES = [
-    *(f"images/{name}" for name in RESNETS),
+    *(f"images/{name}" for name in (*RESNETS, TUNED)),
+    f"ort/{ORT_TENSORRT}",
     *INCEPTIONS,
     "images/inception-ensemble-graphdef",
     "texts/roberta-large-onnx",
@@ -100,6 +101,17 @@ def test_the_three_formats_of_resnet_agree(client: ModelClient) -> None:
         responses.append(output)
     np.testing.assert_allclose(responses[1], responses[0], atol=1e-4)
     np.testing.assert_allclose(responses[2], responses[0], atol=1e-4)
+
+
+def test_the_tuned_resnets_agree_with_the_plain_one_and_say_what_is_for_a_gpu(
+    systems: Project, client: ModelClient
+) -> None:
+    names = ("images/resnet50-onnx", f"images/{TUNED}", f"ort/{ORT_TENSORRT}")
+    plain, *others = (client.invoke(name, sample_arrays(client, name)).outputs["output"] for name in names)
+    for output in others:
+        np.testing.assert_allclose(output, plain, atol=1e-4)
+    log = systems.run("local", "logs", "local-ort", "-n", "2000").stdout
+    assert "gpu_execution_accelerator tensorrt is for a GPU and is ignored on the CPU" in log
 
 
 def test_the_two_formats_of_inception_agree(client: ModelClient) -> None:

@@ -44,6 +44,63 @@ def test_the_table_marks_the_cheapest_and_shows_the_target() -> None:
     assert "limit from 783 ms trt-db-ig on ml.g4dn.xlarge 10 7.36" in words
 
 
+def test_other_measurements_are_shown_beside_the_rows_of_the_same_configuration_and_type(tmp_path: Path) -> None:
+    rows = ("db-trt (constructed),ml.g4dn.2xlarge,600,80", "trt-db,ml.g5.xlarge,600,80", "mine,ml.g4dn.xlarge,600,80")
+    file = measured(tmp_path, *rows)
+    given = ("--load", "30000", "--latency-ms", "500", "--beside", str(PUBLISHED))
+    result = run(*given, measurements=file)
+    assert result.exit_code == 0, result.output
+    table = result.output.partition(f"measured | {PUBLISHED.name}")[2]
+    lines = {line.split("  ")[0].strip(): line.split() for line in table.splitlines() if "ml.g" in line}
+    assert lines["db-trt (constructed)"][2:] == [
+        "ml.g4dn.2xlarge",
+        "600",
+        "|",
+        "1335",
+        "80",
+        "|",
+        "499",
+        "50",
+        "|",
+        "23",
+        "47.00",
+        "|",
+        "21.62",
+        "yes",
+        "|",
+        "yes",
+    ]
+    assert "|" not in lines["trt-db"], "another instance type"
+    assert "|" not in lines["mine"]
+    found = json.loads(run(*given, "--json", measurements=file).output)["rows"]
+    beside = {row["configuration"]: row["beside"] for row in found}
+    assert (beside["trt-db"], beside["mine"]) == (None, None)
+    assert (beside["db-trt (constructed)"]["configuration"], beside["db-trt (constructed)"]["instances"]) == (
+        "trt-db",
+        23,
+    )
+    plain = json.loads(run(*given[:4], "--json", measurements=file).output)["rows"]
+    assert "beside" not in plain[0]
+
+
+def test_a_file_beside_without_these_configurations_says_so_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
+    file = measured(tmp_path, "mine,ml.g4dn.xlarge,600,80")
+    given = ("--load", "30000", "--latency-ms", "500")
+    result = run(*given, "--beside", str(PUBLISHED), measurements=file)
+    assert result.exit_code == 0
+    assert f"{PUBLISHED.name} has none of these configurations and instance types" in " ".join(result.output.split())
+    for other, part in ((tmp_path / "none.csv", "none.csv"), (measured_as(tmp_path, "a,b\n1,2\n"), "other.csv")):
+        refused = run(*given, "--beside", str(other), measurements=file)
+        assert isinstance(refused.exception, InputError)
+        assert part in str(refused.exception)
+
+
+def measured_as(folder: Path, text: str) -> Path:
+    file = folder / "other.csv"
+    file.write_text(text)
+    return file
+
+
 NO_NUMBERS = ["0", "-5", "NaN", "sNaN", "Infinity", "-inf", "1e400", "1e-400"]
 NO_NUMBERS += ["30k", "30,000", "500ms", "8/s", "", "3_0000"]
 

@@ -163,6 +163,7 @@ def test_another_account_and_another_region_are_refused_both_at_once(settings: E
         ("dev.yaml", "account", "210987654321", "123456789012"),
         ("dev.yaml", "region", "eu-west-1", "us-east-1"),
     ]
+    assert 'with account: "123456789012"' in raised.value.problems[0].advice
 
 
 def test_models_without_a_folder_are_named_with_every_place_in_the_file(settings: Environment, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tritonstack.archives.programs import Report, Spent, has_environment, run_script
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.lint.backends.onnxruntime import accelerators_of
 from tritonstack.local_aws import LackingModuleError, installed, require_package
 from tritonstack.models.contents import PROVABLE, called_models, is_decoupled, skipped_proof
 from tritonstack.models.manifest import ModelEntry, SampleEntry
@@ -161,7 +162,9 @@ def answer_request(
     if "failure" in result:
         raise WorkFailedError(f"proof of {model} failed:\n  {in_sources(result['failure'], repository)}")
     ran = sorted({config.backend for config in configs.values()} - {"ensemble"})
-    stand_ins = tuple(f"backend {backend}: {_PROVERS[backend]}, outside Triton" for backend in ran)
+    accelerators = {each.text("name") for config in configs.values() for each in accelerators_of(config, "gpu")}
+    without = f" and without {' and '.join(sorted(accelerators))}" if accelerators else ""
+    stand_ins = tuple(f"backend {backend}: {_PROVERS[backend]}, outside Triton{without}" for backend in ran)
     return Answered(outputs=result["outputs"], tools=result["tools"], stand_ins=stand_ins, spent=spent)
 
 

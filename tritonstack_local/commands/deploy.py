@@ -268,7 +268,14 @@ def check_account(settings: Environment, *, file: str) -> None:
     """Refuse an environment that names another account or region than the local AWS has. Raises InputError: it does."""
     pairs = (("account", settings.account, ACCOUNT), ("region", settings.region, REGION))
     problems = [
-        Problem(file=file, field=name, found=found, allowed=allowed, advice="the local AWS has one account and region")
+        Problem(
+            file=file,
+            field=name,
+            found=found,
+            allowed=allowed,
+            advice="the local AWS has one account and region: deploy a copy of the file with another name, "
+            f'with {name}: "{allowed}" (and builds: {{size: tiny, weights: random}} for small models)',
+        )
         for name, found, allowed in pairs
         if found != allowed
     ]

@@ -278,4 +278,4 @@ def test_a_missing_archive_is_named_with_the_command_that_makes_it(aws: Emulator
         archived_configurations(plan.environment.endpoints, served=plan, session=session, bucket=published, test="t")
     [problem] = raised.value.problems
     assert problem.field == "pt-base"
-    assert problem.advice == "tritonstack prepare -e bert-large"
+    assert problem.advice == "tritonstack prepare -e bert-large --local"

@@ -16,6 +16,7 @@ from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import ModelRelease
 from tritonstack.config import EndpointSettings, Environment
 from tritonstack.errors import Problem, collecting, refuse
+from tritonstack.local_aws import is_local
 from tritonstack.naming import archive_key, payloads_prefix
 from tritonstack.served import Served
 from tritonstack_capacity.bench.document import ResultPart, result_part
@@ -98,6 +99,7 @@ def archived_configurations(
         for model, digest in served.release_sets[each.name].items()
     }
     client = ArchiveClient(environment=environment.environment, session=session, releases=releases)
+    local = " --local" if is_local(session.client("s3")) else ""
     problems: list[Problem] = []
     found = []
     for each in matched:
@@ -108,7 +110,7 @@ def archived_configurations(
                     field=each.name,
                     found=f"no archive s3://{bucket}/{key}, or no manifest of it",
                     allowed="the archive of each configuration, built and published before the test",
-                    advice=f"tritonstack prepare -e {environment.environment}",
+                    advice=f"tritonstack prepare -e {environment.environment}{local}",
                 )
             )
             continue
