@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.stacks.environments import SINGLE
-from tests.tritonstack_capacity.bench.test_cloud_resume import FIRST, SECOND, TEST, Cloud
+from tests.tritonstack_capacity.bench.cloud.test_resume import FIRST, SECOND, TEST, Cloud
 from tritonstack.errors import InputError
 from tritonstack_capacity.commands.bench import command
 
