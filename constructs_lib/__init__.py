@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from constructs_lib.joined_network import JoinedNetwork
     from constructs_lib.multi_model_endpoint import MultiModelEndpoint
     from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
-    from tritonstack.config import ContainerSettings, Rollout, Scaling, Timeouts
+    from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling, Timeouts
     from tritonstack.naming import EndpointReference
 
 __all__ = [
-    "CallableEndpoint", "ContainerSettings", "Endpoint", "EndpointReference", "ExecutionRole", "JoinedNetwork",
-    "MultiModelData", "MultiModelEndpoint", "OwnBucket", "ProductionVariant", "Rollout", "Scaling",
+    "CallableEndpoint", "ContainerSettings", "Endpoint", "EndpointMetrics", "EndpointReference", "ExecutionRole",
+    "JoinedNetwork", "MultiModelData", "MultiModelEndpoint", "OwnBucket", "ProductionVariant", "Rollout", "Scaling",
     "SingleModelData", "Timeouts", "TritonImage", "TritonModel", "VariantInstances",
 ]  # fmt: skip
 _MODULES = {  # all others are settings

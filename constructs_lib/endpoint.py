@@ -17,7 +17,7 @@ from constructs_lib.rollout import FleetAlarms, deployment_config, traffic_routi
 from constructs_lib.triton_model import TritonModel
 from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
-from tritonstack.config import Rollout, Scaling, Timeouts
+from tritonstack.config import EndpointMetrics, Rollout, Scaling, Timeouts
 from tritonstack.config.rollout import fleet_limits
 from tritonstack.errors import nearest
 from tritonstack.naming import NAME_PATTERN, EndpointReference
@@ -222,6 +222,8 @@ class CallableEndpoint(Construct):
 PROVISION_SECONDS = 3600
 """The longest that SageMaker may take to provision an instance (API reference, ProductionVariant:
 VariantInstanceProvisionTimeoutInSeconds); what it takes by default is not documented."""
+METRICS = EndpointMetrics()
+"""Once a minute for each variant, without detailed observability, which SageMaker switches on by itself."""
 NOT_RETAINED = ("DesiredWeight", "DataCaptureConfig")
 """What an update of a scaled endpoint takes from the new config; the number of instances stays as it is."""
 
@@ -323,6 +325,7 @@ class Endpoint(CallableEndpoint):
         variants: Sequence[ProductionVariant],
         timeouts: Timeouts | None = None,
         rollout: Rollout | None = None,
+        metrics: EndpointMetrics | None = METRICS,
         endpoint_tags: Mapping[str, str] | None = None,
         models: Collection[str] | None = None,
         reference: EndpointReference | None = None,
@@ -335,6 +338,8 @@ class Endpoint(CallableEndpoint):
                 (else ValueError).
             timeouts: how long a start may take. Default: None, ``Timeouts()``: 600 seconds each.
             rollout: how an update moves the requests to the new fleet; None: all at once, and nothing is watched.
+            metrics: what SageMaker publishes of the endpoint; None: SageMaker's own defaults, among them detailed
+                observability, which costs. Default: ``EndpointMetrics()``, once a minute for each variant.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
             models: the models that grants may name. Default: None, any.
             reference: its environment's name and its own name there, by which grants allow reading its release
@@ -352,12 +357,19 @@ class Endpoint(CallableEndpoint):
         self.variants = tuple(variants)
         timeouts = timeouts or Timeouts()
         scaled = any(each.scaling is not None for each in variants)
-        self.scaling = self._scaling(timeouts, rollout) if scaled else None
+        self.scaling = self._scaling(timeouts, rollout, metrics) if scaled else None
         initial = [each.instances.initial_instance_count for each in variants]
         counts = initial if self.scaling is None else self.scaling.instance_counts
         self.config = sagemaker.CfnEndpointConfig(
             self,
             "Config",
+            metrics_config=None
+            if metrics is None
+            else sagemaker.CfnEndpointConfig.MetricsConfigProperty(
+                enable_detailed_observability=metrics.detailed,
+                enable_enhanced_metrics=metrics.enhanced,
+                metric_publish_frequency_in_seconds=metrics.seconds,
+            ),
             production_variants=[_variant(each, count, timeouts) for each, count in zip(variants, counts, strict=True)],
         )
         self.alarms: FleetAlarms | None = None
@@ -413,11 +425,11 @@ class Endpoint(CallableEndpoint):
         largest = max(fleet_limits(each.instances.initial_instance_count, each.scaling)[1] for each in self.variants)
         return rollout.execution_timeout_seconds(largest, start_seconds=starts)
 
-    def _scaling(self, timeouts: Timeouts, rollout: Rollout | None) -> ScalingSteps:
+    def _scaling(self, timeouts: Timeouts, rollout: Rollout | None, metrics: EndpointMetrics | None) -> ScalingSteps:
         from constructs_lib.scaling import ScaledVariant, ScalingSteps  # noqa: PLC0415 - types that most need not
 
         scaled: list[ScaledVariant] = []
-        config: dict[str, str] = {}
+        config = {"Metrics": repr(metrics)}
         for number, each in enumerate(self.variants):
             if each.scaling is None:  # RetainAllVariantProperties keeps the instance counts of all variants
                 raise ValueError(f"variants: {each.name} has no scaling, and another has: scale each, or none")

@@ -303,9 +303,11 @@ class Alarms(Construct):
 
 
 def set_metrics(alarm: cloudwatch.CfnAlarm, series: Series, *, period: int) -> None:
-    """Have an alarm evaluate metric math. ``period``: in seconds, set on each metric and not on the expression."""
+    """Have an alarm evaluate metric math. ``period``: in seconds, set on each metric, or on a query that has none."""
     every = queries([series], period=period)
-    metrics = [{name: value for name, value in each.items() if name != "Period"} for each in every]
+    metrics = [
+        {name: value for name, value in each.items() if name != "Period" or not series.metrics} for each in every
+    ]
     alarm.add_property_override("Metrics", metrics)
 
 

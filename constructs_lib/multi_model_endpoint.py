@@ -14,12 +14,13 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import OwnBucket
-from constructs_lib.endpoint import CallableEndpoint, Endpoint, ProductionVariant, VariantInstances
+from constructs_lib.endpoint import METRICS, CallableEndpoint, Endpoint, ProductionVariant, VariantInstances
 from constructs_lib.joined_network import JoinedNetwork
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, TritonImage, TritonModel
 from tritonstack import naming
-from tritonstack.config import ContainerSettings, EndpointSettings, Rollout, Scaling, Timeouts
+from tritonstack.config import ContainerSettings, EndpointMetrics, EndpointSettings, Rollout, Scaling, Timeouts
 from tritonstack.config.endpoint import check_endpoint
+from tritonstack.config.endpoint_metrics import metrics_warnings
 from tritonstack.config.fields import MAXIMUM_NAME, Site
 from tritonstack.config.triton_release import release_warnings
 from tritonstack.config.yaml_loader import YamlDocument, shown, validate
@@ -81,6 +82,7 @@ class MultiModelEndpoint(CallableEndpoint):
         timeouts: Timeouts | None = None,
         rollout: Rollout | None = None,
         scaling: Scaling | None = None,
+        metrics: EndpointMetrics | None = METRICS,
         accept_unlisted_instance_type: bool = False,
     ) -> None:
         """Make the endpoint.
@@ -111,6 +113,8 @@ class MultiModelEndpoint(CallableEndpoint):
             timeouts: how long a new instance may take. Default: None, 600 seconds each.
             rollout: how an update moves the requests to the new fleet. Default: None, all at once.
             scaling: how the number of instances follows the load. Default: None, it does not.
+            metrics: what SageMaker publishes of the endpoint; None: SageMaker's own defaults, among them detailed
+                observability, which costs. Default: ``EndpointMetrics()``, once a minute for each variant.
             accept_unlisted_instance_type: take a single-GPU type that AWS does not list for multi-model endpoints.
                 Default: False.
 
@@ -135,6 +139,7 @@ class MultiModelEndpoint(CallableEndpoint):
             timeouts=timeouts or Timeouts(),
             rollout=rollout,
             scaling=scaling,
+            metrics=metrics,
             accept_unlisted_instance_type=accept_unlisted_instance_type,
         )
         CallableEndpoint.__init__(
@@ -195,9 +200,12 @@ class MultiModelEndpoint(CallableEndpoint):
             ],
             timeouts=settings.timeouts,
             rollout=settings.rollout,
+            metrics=settings.metrics,
         )
         for number, warning in enumerate(release_warnings(endpoint=settings, region=stack.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release-{number}", f"{self.endpoint_name}: {warning}")
+        for number, warning in enumerate(metrics_warnings(settings)):
+            cdk.Annotations.of(self).add_warning_v2(f"tritonstack:metrics-{number}", f"{self.endpoint_name}: {warning}")
 
     @property
     def connections(self) -> ec2.Connections:

@@ -19,6 +19,7 @@ from constructs_lib.outputs import publish_outputs
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 from tritonstack import naming
 from tritonstack.config import EndpointSettings, Environment
+from tritonstack.config.endpoint_metrics import metrics_warnings
 from tritonstack.config.triton_release import release_warnings
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class ServingStack(cdk.Stack):
         image = self._image(environment, endpoint)
         for number, warning in enumerate(release_warnings(endpoint=endpoint, region=environment.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release{number}", warning)
+        for number, warning in enumerate(metrics_warnings(endpoint)):
+            cdk.Annotations.of(self).add_warning_v2(f"tritonstack:metrics{number}", warning)
         self.artifacts = ArtifactBucketReference(
             self, "Artifacts", environment=environment.environment, earlier_key=environment.artifacts.earlier_key
         )
@@ -88,6 +91,7 @@ class ServingStack(cdk.Stack):
             variants=[self._variant(each, image, network, release_set) for each in endpoint.variant_settings],
             timeouts=endpoint.timeouts,
             rollout=endpoint.rollout,
+            metrics=endpoint.metrics,
             endpoint_tags=endpoint_tags(endpoint),
             models=release_set,
             reference=reference,

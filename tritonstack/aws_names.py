@@ -66,6 +66,21 @@ instance pools"); which metrics have it is UNVERIFIED."""
 ENDPOINT_CONFIG_NAME = "EndpointConfigName"
 """The third dimension of one fleet's metrics (developer guide, "Auto-Rollback Configuration and Monitoring")."""
 
+INSTANCE_ID = "InstanceId"
+"""The third dimension of one instance's metrics, with enhanced metrics (developer guide, "Enhanced metrics")."""
+ACCELERATOR_ID = "AcceleratorId"
+"""The fourth dimension of one GPU's metrics, with enhanced metrics (the same page)."""
+OF_INSTANCES = (
+    INVOCATIONS,
+    INVOCATIONS_PER_INSTANCE,
+    INVOCATION_4XX_ERRORS,
+    INVOCATION_5XX_ERRORS,
+    INVOCATION_MODEL_ERRORS,
+    MODEL_LATENCY,
+    OVERHEAD_LATENCY,
+)
+"""Request metrics by InstanceId, with enhanced metrics (developer guide, "Metric name mapping: legacy to OTel")."""
+
 # Application Auto Scaling (API reference: ScalingPolicy, PredefinedMetricSpecification).
 VARIANT_INSTANCE_COUNT = "sagemaker:variant:DesiredInstanceCount"
 """The scalable dimension of a production variant."""

@@ -9,7 +9,7 @@ import pytest
 
 from constructs_lib.endpoint import ProductionVariant, VariantInstances
 from tests.constructs_lib.templates import built, endpoint_template, new_endpoint, new_model, only, properties
-from tritonstack.config import Scaling
+from tritonstack.config import EndpointMetrics, Scaling
 
 
 def variant(**given: Any) -> dict[str, Any]:
@@ -41,6 +41,33 @@ def test_host_ami_and_routing_are_rendered_where_set() -> None:
     rendered = variant(instances=instances)
     assert rendered["InferenceAmiVersion"] == "al2-ami-sagemaker-inference-gpu-3-1"
     assert rendered["RoutingConfig"] == {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
+
+
+@pytest.mark.parametrize(
+    ("given", "rendered"),
+    [
+        ({}, (False, False, 60)),
+        ({"metrics": EndpointMetrics(enhanced=True, seconds=10)}, (False, True, 10)),
+        ({"metrics": EndpointMetrics(detailed=True)}, (True, False, 60)),
+        ({"metrics": None}, (None, None, None)),
+    ],
+    ids=["nothing that nobody chose", "by instance and GPU", "OpenTelemetry", "what SageMaker does by itself"],
+)
+def test_what_sagemaker_publishes_is_rendered_unless_its_own_defaults_are_asked_for(
+    given: dict[str, Any], rendered: tuple[bool | int | None, ...]
+) -> None:
+    found = properties(endpoint_template(**given), "AWS::SageMaker::EndpointConfig").get("MetricsConfig", {})
+    members = ("EnableDetailedObservability", "EnableEnhancedMetrics", "MetricPublishFrequencyInSeconds")
+    assert tuple(found.get(each) for each in members) == rendered
+
+
+def test_changed_metrics_of_a_scaled_endpoint_are_an_update_that_scaling_is_asked_about() -> None:
+    scaling = Scaling(minimum=1, maximum=2, gpu_utilization=70)
+    asked = [
+        only(endpoint_template(scaling=scaling, metrics=EndpointMetrics(seconds=seconds)), "Custom::ScalingBefore")[1]
+        for seconds in (10, 60)
+    ]
+    assert asked[0]["Properties"]["Metrics"] != asked[1]["Properties"]["Metrics"]
 
 
 def test_endpoint_tags_are_on_the_endpoint_alone() -> None:

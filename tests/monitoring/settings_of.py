@@ -31,6 +31,7 @@ ENDPOINTS: dict[str, dict[str, Any]] = {
     "multi-model without cache": {**DIGITS, "model_cache": "disabled"},
     "single-model, four GPUs": SINGLE,
     "single-model, one GPU": {**SINGLE, "instance_type": "ml.g5.xlarge"},
+    "enhanced metrics, four GPUs": {**SINGLE, "metrics": {"enhanced": True, "seconds": 10}},
     "scaled": {**DIGITS, "scaling": SCALING},
     "pools": {**{name: SINGLE[name] for name in SINGLE if name != "instance_type"}, "instance_types": POOLS},
     "no price": {**DIGITS, "instance_type": "ml.g6.xlarge", "accept_unlisted_instance_type": True},

@@ -111,3 +111,14 @@ def test_no_alarm_looks_at_more_than_cloudwatch_does() -> None:
         assert alarm.period * alarm.periods <= 24 * 3600
         assert 1 <= alarm.needed <= alarm.periods
         assert len(alarm.series.metrics) <= 9
+
+
+def test_the_fullest_gpu_fires_where_it_is_published_and_the_sum_over_all_would_hide_it() -> None:
+    alarm = one(ENDPOINTS["enhanced metrics, four GPUs"], "gpu-memory-nearly-full")
+    assert alarm.series.expression == (
+        'SELECT MAX(GPUMemoryUtilization) FROM SCHEMA("/aws/sagemaker/Endpoints", EndpointName, VariantName, '
+        "InstanceId, AcceleratorId) WHERE EndpointName = 'dev-single' AND VariantName = 'g5-12xlarge'"
+    )
+    assert "of a GPU" in alarm.condition
+    one_gpu = {**SINGLE, "instance_type": "ml.g5.xlarge", "metrics": {"enhanced": True}}
+    assert one(one_gpu, "gpu-memory-nearly-full").series.expression is None

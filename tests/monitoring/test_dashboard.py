@@ -10,6 +10,7 @@ import pytest
 
 from tests.cases import cases
 from tests.monitoring.settings_of import DIGITS, ENDPOINTS, PROJECTS, SINGLE, environment
+from tritonstack.aws_names import OF_INSTANCES
 from tritonstack.monitoring.dashboard import BUILDS, COLUMNS, dashboard_body, dashboard_of
 from tritonstack.monitoring.graphs import Graph
 from tritonstack.monitoring.metric import Metric, Series, queries, unit_of
@@ -32,7 +33,9 @@ def notes(endpoint: dict[str, Any], **changes: Any) -> str:
 @pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=ENDPOINTS.keys())
 def test_every_metric_is_documented_with_its_dimensions_and_statistic(endpoint: dict[str, Any]) -> None:
     dashboard = dashboard_of(environment(endpoint), projects=PROJECTS)
-    metrics = [metric for _, graph in dashboard.graphs() for line in graph.series for metric in line.metrics.values()]
+    lines = [line for _, graph in dashboard.graphs() for line in graph.series]
+    metrics = [metric for line in lines for metric in line.metrics.values()]
+    metrics += [line.search.metric for line in lines if line.search is not None]
     assert len(metrics) > 20
     for metric in metrics:
         unit_of(metric)
@@ -50,7 +53,7 @@ def test_every_expression_reads_metrics_of_its_own_and_nothing_else(endpoint: di
         assert all(re.fullmatch(r"[a-z][a-zA-Z0-9_]*", each["Id"]) for each in requested)
         assert len({each["Id"] for each in requested}) == len(requested)
         for line in graph.series:
-            assert (line.key in line.metrics) is (line.expression is None)
+            assert (line.key in line.metrics) is (line.text(period=60) is None)
             assert all(
                 each.metrics.get(name, metric) == metric
                 for each in graph.series
@@ -217,3 +220,29 @@ def test_an_undocumented_metric_is_found(changes: dict[str, Any], message: str) 
     unit_of(Metric(**known))
     with pytest.raises(LookupError, match=message):
         unit_of(Metric(**{**known, **changes}))
+
+
+ENHANCED = ENDPOINTS["enhanced metrics, four GPUs"]
+
+
+def test_each_instance_and_gpu_has_lines_with_enhanced_metrics_alone() -> None:
+    more = set(graphs(ENHANCED)) - set(graphs(SINGLE))
+    assert more == {"instance_calls", "instance_errors", "instance_latency", "each_gpu", "each_gpu_memory"}
+    [searched] = queries(graphs(ENHANCED)["each_gpu"].series, period=300)
+    assert searched["Expression"] == (
+        'SEARCH(\'{"/aws/sagemaker/Endpoints",EndpointName,VariantName,InstanceId,AcceleratorId} '
+        'MetricName="GPUUtilization" EndpointName="dev-single" VariantName="g5-12xlarge"\', \'Average\', 300)'
+    )
+    [latency] = queries(graphs(ENHANCED)["instance_latency"].series, period=60)
+    assert latency["Expression"].endswith(", 'p99', 60) / 1000"), "milliseconds"
+    searches = [line.search for graph in graphs(ENHANCED).values() for line in graph.series if line.search is not None]
+    assert {each.metric.name for each in searches if each.by == ("InstanceId",)} <= set(OF_INSTANCES)
+
+
+def test_widgets_show_utilization_at_the_interval_at_which_it_is_published() -> None:
+    body = json.loads(dashboard_body(dashboard_of(environment(ENHANCED), projects=None)))
+    periods = {each["properties"]["title"]: each["properties"]["period"] for each in body["widgets"][1:]}
+    assert periods["GPU (GPUUtilization)"] == periods["Each GPU (GPUUtilization by InstanceId, AcceleratorId)"] == 10
+    assert periods["Requests (Invocations)"] == 60
+    slow = {**SINGLE, "metrics": {"seconds": 300}}
+    assert {graph.period for graph in graphs(slow).values()} == {60}

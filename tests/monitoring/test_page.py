@@ -15,7 +15,7 @@ from tests.fake_aws import FakeAws, pages
 from tests.monitoring.settings_of import DIGITS, PROJECTS, environment
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import Graph
-from tritonstack.monitoring.metric import Metric, Series
+from tritonstack.monitoring.metric import Metric, Search, Series
 from tritonstack.monitoring.page import Figures, Lines, Span, page, plot, read_graph
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -153,3 +153,17 @@ def test_pages_of_a_response_are_put_together_in_the_order_of_time() -> None:
         "second": [(NOW.timestamp(), 9.0)],
     }
     assert [each.get("NextToken") for each in aws.requests("GetMetricData")] == [None, "1"]
+
+
+def test_of_a_search_each_line_that_it_finds_is_drawn_with_its_own_label() -> None:
+    search = Search(metric=metric("Calls"), by=("InstanceId",))
+    searched = graph(series=(Series.each("found", search),))
+    results = [
+        {"Id": "found", "Label": name, "Timestamps": [HOUR.start], "Values": [value], "StatusCode": "Complete"}
+        for name, value in (("i-2", 5.0), ("i-1", 3.0))
+    ]
+    aws = FakeAws(responses={"cloudwatch.GetMetricData": pages("MetricDataResults", results)})
+    lines = read_graph(aws.client("cloudwatch"), searched, HOUR)
+    assert list(lines.values()) == [points(5.0), points(3.0)]
+    text = plot(searched, lines, HOUR)
+    assert text.index("i-1") < text.index("i-2")

@@ -170,3 +170,45 @@ def test_each_side_has_the_prices_of_its_own_commit(tmp_path: Path) -> None:
     assert CostTotals.of([cost(serving(), serving(), prices)]).sentence == "1.00 → 2.00 USD/hour (+100 %)"
     assert prices_of("prod", base=base, project=tmp_path) == Prices()
     assert prices_of("dev", base=None, project=tmp_path).before == PriceBook()
+
+
+@pytest.mark.parametrize(
+    ("metrics", "instances", "rows"),
+    [
+        ({}, {}, {}),
+        ({"EnableEnhancedMetrics": False, "EnableDetailedObservability": False}, {}, {}),
+        # With one GPU: CPU, memory, disk, GPU, GPU memory; with requests seven metrics more. 0.3 USD a month each.
+        (
+            {"EnableEnhancedMetrics": True},
+            target(2, 3),
+            {
+                "CloudWatch metrics by instance and GPU": (
+                    "10 to 36",
+                    Decimal("0.3") / 730 * 10,
+                    Decimal("0.3") / 730 * 36,
+                )
+            },
+        ),
+        ({"EnableDetailedObservability": True}, {}, {"detailed observability of endpoints": ("1", None, None)}),
+    ],
+    ids=["SageMaker's defaults", "nothing", "by instance and GPU", "by the gigabyte"],
+)
+def test_metrics_that_cost_have_a_row(metrics: dict[str, bool], instances: Template, rows: dict[str, Any]) -> None:
+    config = {"MetricsConfig": metrics} if metrics else {}
+    environment = of(stack({**serving(config=config), **instances})).environments["dev"]
+    found = {each.name: each.after for each in cost_rows(environment, environment, prices=PRICES)[1:]}
+    assert {
+        name: (line.quantity, line.idle.usd_per_hour, line.most.usd_per_hour)
+        for name, line in found.items()
+        if line is not None
+    } == rows
+
+
+def test_a_four_gpu_instance_writes_eleven_metrics_of_its_own() -> None:
+    config = {"MetricsConfig": {"EnableEnhancedMetrics": True}}
+    template = serving(config=config, variant={"InstanceType": "ml.g5.12xlarge"})
+    environment = of(stack(template)).environments["dev"]
+    rows = {each.name: each.after for each in cost_rows(environment, environment, prices=PRICES)}
+    line = rows["CloudWatch metrics by instance and GPU"]
+    assert line is not None
+    assert line.quantity == "11 to 18"

@@ -34,7 +34,7 @@ ROLLOUT = "rollout: {kind: canary, size_instances: 1, wait_seconds: 600, accept_
 ENDPOINTS = (
     f"{T4}\n{SCALING}\nnetwork_isolation: true\n{ROLLOUT}",
     A10G,
-    f"{T4}\nmode: single-model\ndata_capture: {{percentage: 10}}",
+    f"{T4}\nmode: single-model\ndata_capture: {{percentage: 10}}\nmetrics: {{detailed: true, enhanced: true}}",
 )
 
 

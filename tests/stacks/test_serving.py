@@ -35,12 +35,19 @@ def container(template: dict[str, Any]) -> dict[str, Any]:
         ({}, []),
         ({"release": "30.01", "image": f"{OWN_REGISTRY}/triton:30.01"}, ["not in the catalogue"]),
         ({"release": "26.04"}, ["lists no regions"]),
+        ({"metrics": {"seconds": 10}}, ["stay at a minute without enhanced"]),
+        ({"metrics": {"enhanced": True, "seconds": 10}}, ["multi-model endpoint publishes by instance is UNVERIFIED"]),
+        (
+            {**SINGLE, "metrics": {"detailed": True}, "image": f"{OWN_REGISTRY}/triton:24.09"},
+            ["front end answers 400"],
+        ),
+        ({**SINGLE, "metrics": {"detailed": True, "enhanced": True, "seconds": 10}}, []),
     ],
 )
-def test_what_is_taken_for_granted_of_a_release_is_a_warning_of_the_synthesis(
+def test_what_is_taken_for_granted_of_a_release_or_of_metrics_is_a_warning_of_the_synthesis(
     fields: dict[str, str], expected: list[str]
 ) -> None:
-    stack = stage(environment({**DIGITS, **fields})).serving["digits"]
+    [stack] = stage(environment({**DIGITS, **fields})).serving.values()
     found = assertions.Annotations.from_stack(stack).find_warning("*", assertions.Match.any_value())
     assert [words in str(each.entry.data) for words, each in zip(expected, found, strict=True)] == [True] * len(
         expected

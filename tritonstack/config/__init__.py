@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tritonstack.config.builds import BuildSettings
     from tritonstack.config.container import ContainerSettings
     from tritonstack.config.endpoint import EndpointSettings, Timeouts
+    from tritonstack.config.endpoint_metrics import EndpointMetrics
     from tritonstack.config.environment import Environment, engines_built_on_deploy
     from tritonstack.config.load_test import GateSettings, LoadTestSettings
     from tritonstack.config.loader import load_environment, load_environments
@@ -25,6 +26,7 @@ __all__ = [
     "BuildSettings",
     "ContainerSettings",
     "CreatedNetwork",
+    "EndpointMetrics",
     "EndpointSettings",
     "Environment",
     "GateSettings",
@@ -41,7 +43,7 @@ __all__ = [
 ]
 
 _MODULES = (
-    "alarms", "builds", "container", "endpoint", "environment", "load_test",
+    "alarms", "builds", "container", "endpoint", "endpoint_metrics", "environment", "load_test",
     "loader", "network", "rollout", "scaling",
 )  # fmt: skip
 

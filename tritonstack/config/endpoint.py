@@ -13,6 +13,7 @@ from tritonstack.catalogue import InstanceType, load_catalogue
 from tritonstack.catalogue.triton_releases import RELEASE_PATTERN
 from tritonstack.config.alarms import Thresholds
 from tritonstack.config.container import ContainerSettings, check_container
+from tritonstack.config.endpoint_metrics import EndpointMetrics, check_metrics
 from tritonstack.config.fields import MAXIMUM_NAME, Name, SettingsModel, Site, choices, repeated
 from tritonstack.config.instance_pools import (
     INSTANCE_TYPE_PATTERN,
@@ -188,6 +189,11 @@ class EndpointSettings(SettingsModel):
         description="How SageMaker spreads requests over the instances; null: SageMaker's default. Its other two "
         "are made for prompts and not offered: PREFIX_AWARE needs a PrefixLength and a ConcurrencyThreshold, KV_AWARE "
         "works with containers such as the vLLM one alone (API reference, ProductionVariantRoutingConfig).",
+    )
+    metrics: EndpointMetrics | None = Field(
+        default_factory=EndpointMetrics,
+        description="What SageMaker publishes of the endpoint; null: SageMaker's own defaults, among them detailed "
+        "observability, which is charged by the gigabyte.",
     )
     data_capture: DataCapture | None = Field(
         default=None, description="Single-model mode: which requests and responses are kept; null: none."
@@ -366,6 +372,7 @@ def check_endpoint(*, endpoint: EndpointSettings, location: Location, site: Site
     yield from check_pools(endpoint=endpoint, location=location)
     yield from _check_variant_name(endpoint=endpoint, location=location)
     yield from check_release(endpoint=endpoint, location=location, site=site)
+    yield from check_metrics(endpoint=endpoint, location=location)
     yield from _check_fleet(endpoint=endpoint, location=location, site=site)
     for number, variant in enumerate(endpoint.variants):
         if variant.model_fields_set - {"name", "model", "weight"}:  # else it has the endpoint's settings

@@ -18,7 +18,7 @@ from tritonstack.monitoring.graphs import (
     number,
     project_metric,
 )
-from tritonstack.monitoring.metric import Metric, Series
+from tritonstack.monitoring.metric import Metric, Search, Series
 
 Severity = Literal["critical", "warning"]
 """critical: requests fail, or will within the hour; it pages. warning: to be looked at in working hours."""
@@ -136,7 +136,8 @@ def _variant_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule
         gpus = variant.settings.instance.gpu_count
         yield _nearly_full(variant, AlarmKind.DISK_NEARLY_FULL, disk, metric=aws_names.DISK_UTILIZATION)
         metric = aws_names.GPU_MEMORY_UTILIZATION
-        yield _nearly_full(variant, AlarmKind.GPU_MEMORY_NEARLY_FULL, memory, metric=metric, parts=gpus)
+        nearly_full = _nearly_full(variant, AlarmKind.GPU_MEMORY_NEARLY_FULL, memory, metric=metric, parts=gpus)
+        yield _of_each_gpu(nearly_full, variant) if variant.enhanced and gpus > 1 else nearly_full
     if at_maximum_rule is not None:
         yield _at_maximum(variant, at_maximum_rule)
     if thresholds.no_traffic_minutes is not None and variant.share:  # without a share no request is no incident
@@ -273,6 +274,19 @@ def _nearly_full(variant: Variant, kind: AlarmKind, percent: float, *, metric: s
         periods=3,
         needed=3,
         missing="ignore",  # an instance that does not report is neither full nor empty: the last state stays
+    )
+
+
+def _of_each_gpu(alarm: Alarm, variant: Variant) -> Alarm:
+    """The same alarm on the fullest GPU, where the sum over an instance's GPUs would hide it."""
+    used = variant.instance(aws_names.GPU_MEMORY_UTILIZATION, "Maximum")
+    search = Search(metric=used, by=(aws_names.INSTANCE_ID, aws_names.ACCELERATOR_ID))
+    return replace(
+        alarm,
+        condition=alarm.condition.replace("of an instance", "of a GPU"),
+        series=replace(
+            alarm.series, label=f"{used.name} of the fullest GPU, %", metrics={}, expression=search.greatest
+        ),
     )
 
 

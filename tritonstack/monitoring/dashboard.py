@@ -16,13 +16,13 @@ from tritonstack.monitoring.graphs import (
     Section,
     Variant,
     build_graphs,
+    enhanced_graphs,
     fleet_graphs,
     instance_graphs,
     loading_graphs,
     request_graphs,
     variants_of,
 )
-from tritonstack.monitoring.metric import Series
 from tritonstack.monitoring.parts import observed_parts
 
 BUILDS = "builds of the environment"
@@ -60,7 +60,13 @@ def dashboards_of(environment: Environment, *, projects: BuildProjects | None) -
 
 def _endpoint_section(variant: Variant) -> Section:
     settings = variant.settings
-    graphs = (*request_graphs(variant), *loading_graphs(variant), *instance_graphs(variant), *fleet_graphs(variant))
+    graphs = (
+        *request_graphs(variant),
+        *loading_graphs(variant),
+        *instance_graphs(variant),
+        *enhanced_graphs(variant),
+        *fleet_graphs(variant),
+    )
     types = ", else ".join(settings.instance_types) or settings.instance_type
     title = f"{variant.subject}: {settings.mode}, {types}, Triton {settings.release}"
     return Section(key=f"{settings.name}{variant.label}", title=title, notes=tuple(_notes(variant)), graphs=graphs)
@@ -94,14 +100,13 @@ def _notes(variant: Variant) -> Iterator[str]:
     if settings.instance.gpu_count > 1:
         yield (
             f"SageMaker reports the sum over the {settings.instance.gpu_count} GPUs of an instance; the graphs show "
-            "their average, in which one full GPU may hide."
+            "their average, in which one full GPU may hide"
+            + (": the graphs of each GPU show it." if variant.enhanced else ".")
         )
 
 
 # The body (CloudWatch API reference, "Dashboard body structure and syntax").
 COLUMNS, WIDTH, HEIGHT, TITLE_HEIGHT = 24, 8, 6, 2
-PERIOD = 60
-"""Seconds. CloudWatch takes a longer one where the time range is long."""
 
 
 def dashboard_body(dashboard: Dashboard) -> str:
@@ -130,9 +135,9 @@ def _properties(graph: Graph, *, region: str) -> dict[str, Any]:
         "view": "timeSeries",
         "stacked": False,
         "region": region,
-        "period": PERIOD,
+        "period": graph.period,
         "yAxis": {"left": axis},
-        "metrics": _metrics(graph.series),
+        "metrics": _metrics(graph),
     }
     if graph.limits:
         lines = [{"label": each.label, "value": each.value} for each in graph.limits]
@@ -140,9 +145,11 @@ def _properties(graph: Graph, *, region: str) -> dict[str, Any]:
     return properties
 
 
-def _metrics(series: tuple[Series, ...]) -> list[list[Any]]:
+def _metrics(graph: Graph) -> list[list[Any]]:
     """Rows of the widget: metrics first, visible only where they are lines themselves; then expressions."""
-    plain = {each.key: each.label for each in series if each.expression is None}
+    series = graph.series
+    expressions = {each.key: each.text(period=graph.period) for each in series}
+    plain = {each.key: each.label for each in series if expressions[each.key] is None}
     metrics = {name: metric for each in series for name, metric in each.metrics.items()}
     rows: list[list[Any]] = []
     for name, metric in metrics.items():
@@ -150,6 +157,6 @@ def _metrics(series: tuple[Series, ...]) -> list[list[Any]]:
         shown = {"label": plain[name]} if name in plain else {"visible": False}
         rows.append([metric.namespace, metric.name, *dimensions, {"id": name, "stat": metric.statistic, **shown}])
     for each in series:
-        if each.expression is not None:
-            rows.append([{"id": each.key, "label": each.label, "expression": each.expression}])
+        if each.key not in plain:
+            rows.append([{"id": each.key, "label": each.label, "expression": expressions[each.key]}])
     return rows

@@ -11,7 +11,7 @@ from tritonstack.aws.sagemaker_rules import traffic_shares
 from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.config import EndpointSettings, Environment
 from tritonstack.monitoring.log_lines import LOG_METRICS, counts_log_lines, log_metrics_namespace
-from tritonstack.monitoring.metric import Metric, Series
+from tritonstack.monitoring.metric import Metric, Search, Series
 
 Needs = Literal["gpu", "codebuild", "unloading", "publishing", "log lines"]
 """Without this a graph has no data: a GPU, builds in CodeBuild, models that are unloaded, clients that publish, lines
@@ -41,6 +41,7 @@ class Graph:
     maximum: float | None = None  # end of the axis where it is fixed (100 for percent); the axis begins at 0
     limits: tuple[Limit, ...] = ()  # horizontal lines
     needs: Needs | None = None  # what it needs to have data, besides an endpoint with traffic
+    period: int = 60  # seconds between two figures of its metrics; CloudWatch draws a longer one of a long time range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +97,17 @@ class Variant:
         return tuple(aws_names.variant_dimensions(self.endpoint_name, self.settings.variant_name).items())
 
     @property
+    def utilization_seconds(self) -> int:
+        """Interval at which its instances publish what they use, seconds; a minute where that is longer, too."""
+        metrics = self.settings.metrics
+        return 60 if metrics is None else min(60, metrics.seconds)
+
+    @property
+    def enhanced(self) -> bool:
+        """Whether SageMaker publishes metrics of each instance and GPU."""
+        return self.settings.metrics is not None and self.settings.metrics.enhanced
+
+    @property
     def has_cache(self) -> bool:
         """Whether models stay loaded between requests, so that a hit ratio means something."""
         return self.settings.model_cache_setting == "Enabled"
@@ -109,7 +121,7 @@ class Variant:
         return Metric(namespace=naming.CLIENT_METRICS, name=name, dimensions=self.dimensions, statistic=statistic)
 
     def instance(self, name: str, statistic: str) -> Metric:
-        """A metric that each instance writes once a minute."""
+        """A metric that each instance writes, once a minute unless ``metrics.seconds`` says otherwise."""
         return Metric(namespace=aws_names.INSTANCES, name=name, dimensions=self.dimensions, statistic=statistic)
 
 
@@ -300,7 +312,65 @@ def _utilization(
         for of, label in (("Average", "average"), ("Maximum", "highest instance"))
     )
     unit = f"% of each {each}" if each else "%"
-    return Graph(key=key, title=f"{name} ({metric})", unit=unit, series=lines, maximum=100, needs=needs)
+    return Graph(
+        key=key,
+        title=f"{name} ({metric})",
+        unit=unit,
+        series=lines,
+        maximum=100,
+        needs=needs,
+        period=variant.utilization_seconds,
+    )
+
+
+def enhanced_graphs(variant: Variant) -> Iterator[Graph]:
+    """Requests, server errors and latency of each instance, and the use of each GPU; none without enhanced metrics.
+
+    Instances and GPUs are searched for: their ids are known only when they write.
+    """
+    if not variant.enhanced:
+        return
+    by_instance, by_gpu = (aws_names.INSTANCE_ID,), (aws_names.INSTANCE_ID, aws_names.ACCELERATOR_ID)
+    for key, title, unit, metric, by in (
+        (
+            "instance_calls",
+            "Requests of each instance",
+            "requests",
+            variant.calls(aws_names.INVOCATIONS, "Sum"),
+            by_instance,
+        ),
+        (
+            "instance_errors",
+            "Server errors of each instance",
+            "requests",
+            variant.calls(aws_names.INVOCATION_5XX_ERRORS, "Sum"),
+            by_instance,
+        ),
+        (
+            "instance_latency",
+            "Model latency of each instance",
+            "ms",
+            variant.calls(aws_names.MODEL_LATENCY, "p99"),
+            by_instance,
+        ),
+        ("each_gpu", "Each GPU", "%", variant.instance(aws_names.GPU_UTILIZATION, "Average"), by_gpu),
+        (
+            "each_gpu_memory",
+            "Memory of each GPU",
+            "%",
+            variant.instance(aws_names.GPU_MEMORY_UTILIZATION, "Maximum"),
+            by_gpu,
+        ),
+    ):
+        yield Graph(
+            key=key,
+            title=f"{title} ({metric.name} by {', '.join(by)})",
+            unit=unit,
+            series=(Series.each(key, Search(metric=metric, by=by, parts=1000 if unit == "ms" else 1)),),
+            maximum=100 if unit == "%" else None,
+            needs="gpu" if by is by_gpu else None,
+            period=variant.utilization_seconds,
+        )
 
 
 def fleet_graphs(variant: Variant) -> Iterator[Graph]:

@@ -36,6 +36,35 @@ class Metric:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Search:
+    """A metric by further dimensions, whose values are known only when it is written: an instance, a GPU."""
+
+    metric: Metric  # with the dimensions that are known
+    by: tuple[str, ...]  # names of the further ones
+    parts: int = 1  # what each value is divided by
+
+    def expression(self, *, period: int) -> str:
+        """Metric math that finds a line for each metric (CloudWatch user guide, "Search expression syntax")."""
+        metric = self.metric
+        names = ",".join([f'"{metric.namespace}"', *(name for name, _ in metric.dimensions), *self.by])
+        terms = " ".join(f'{name}="{value}"' for name, value in (("MetricName", metric.name), *metric.dimensions))
+        found = f"SEARCH('{{{names}}} {terms}', '{metric.statistic}', {period})"
+        return found if self.parts == 1 else f"{found} / {self.parts}"
+
+    @property
+    def greatest(self) -> str:
+        """A query for the greatest of all, which an alarm may have in place of a search.
+
+        Source: CloudWatch user guide, "Metrics Insights query components", "Create a CloudWatch alarm based on a
+        Metrics Insights query".
+        """
+        metric = self.metric
+        names = ", ".join([f'"{metric.namespace}"', *(name for name, _ in metric.dimensions), *self.by])
+        where = " AND ".join(f"{name} = '{value}'" for name, value in metric.dimensions)
+        return f"SELECT MAX({metric.name}) FROM SCHEMA({names}) WHERE {where}"  # noqa: S608 - no database: names of this environment
+
+
+@dataclass(frozen=True, kw_only=True)
 class Series:
     """One line of a graph, or the value of an alarm."""
 
@@ -43,7 +72,21 @@ class Series:
     label: str  # in the legend
     # Id → metric; without an expression one, with ``key`` as its Id. An Id is one metric in a graph
     metrics: Mapping[str, Metric] = field(hash=False)
-    expression: str | None = None  # metric math over those Ids; None for the metric itself
+    expression: str | None = None  # metric math over those Ids, or a query; None for the metric itself
+    search: Search | None = None  # finds any number of lines; None for one line
+
+    def text(self, *, period: int) -> str | None:
+        """The expression of a query with this period in seconds; None for a metric itself."""
+        return self.expression if self.search is None else self.search.expression(period=period)
+
+    @classmethod
+    def each(cls, key: str, search: Search) -> Series:
+        """A line for each metric that a search finds, with the values of its further dimensions as label.
+
+        Source: CloudWatch user guide, "Use dynamic labels".
+        """
+        label = " ".join(f"${{PROP('Dim.{name}')}}" for name in search.by)
+        return cls(key=key, label=label, metrics={}, search=search)
 
     @classmethod
     def of(cls, key: str, label: str, metric: Metric, *, parts: int = 1, total: str = "") -> Series:
@@ -56,14 +99,21 @@ class Series:
 def queries(series: Sequence[Series], *, period: int) -> list[dict[str, Any]]:
     """The MetricDataQueries of several lines; shared metrics are queried once."""
     metrics = {name: metric for each in series for name, metric in each.metrics.items()}
-    plain = {each.key: each.label for each in series if each.expression is None}
+    expressions = {each.key: each.text(period=period) for each in series}
+    plain = {each.key: each.label for each in series if expressions[each.key] is None}
     return [
         metric.query(query_id=name, period=period, returned=name in plain, label=plain.get(name))
         for name, metric in metrics.items()
     ] + [
-        {"Id": each.key, "Expression": each.expression, "Label": each.label, "Period": period, "ReturnData": True}
+        {
+            "Id": each.key,
+            "Expression": expressions[each.key],
+            "Label": each.label,
+            "Period": period,
+            "ReturnData": True,
+        }
         for each in series
-        if each.expression is not None
+        if expressions[each.key] is not None
     ]
 
 

@@ -30,7 +30,10 @@ AT_ONCE = 8
 """Requests in flight; GetMetricData takes 50 a second by default (CloudWatch quotas)."""
 
 Lines = Mapping[str, Points]
-"""Line key → points in the order of time: seconds since 1970 (start of the period), value. Empty without data."""
+"""Line key → points in the order of time: seconds since 1970 (start of the period), value. Empty without data.
+
+Of a search, the key of each line that it found is the search's, a line feed, and the line's label.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,8 @@ def read_samples(cloudwatch: Any, dashboard: Dashboard, span: Span) -> dict[tupl
 
 def read_graph(cloudwatch: Any, graph: Graph, span: Span) -> Lines:
     """The lines of one graph; botocore's errors pass."""
-    lines: dict[str, list[tuple[float, float]]] = {each.key: [] for each in graph.series}
+    lines: dict[str, list[tuple[float, float]]] = {each.key: [] for each in graph.series if each.search is None}
+    searches = {each.key for each in graph.series if each.search is not None}
     request = {
         "MetricDataQueries": queries(graph.series, period=span.period),
         "StartTime": span.start,
@@ -88,7 +92,8 @@ def read_graph(cloudwatch: Any, graph: Graph, span: Span) -> Lines:
         answer = cloudwatch.get_metric_data(**request)
         for result in answer["MetricDataResults"]:
             points = zip(result["Timestamps"], result["Values"], strict=True)
-            lines[result["Id"]] += [(moment.timestamp(), value) for moment, value in points]
+            key = f"{result['Id']}\n{result['Label']}" if result["Id"] in searches else result["Id"]
+            lines.setdefault(key, []).extend((moment.timestamp(), value) for moment, value in points)
         if not answer.get("NextToken"):
             return {key: sorted(points) for key, points in lines.items()}
         request["NextToken"] = answer["NextToken"]
@@ -155,7 +160,7 @@ def _figure(section: Section, graph: Graph, figures: Figures) -> pages.Figure:
         points=sum(map(len, lines.values())),
         legend=_lines(graph, lines, figures.span),
         columns=("last", "mean", "highest"),
-        cells=[_summary([value for _, value in lines[series.key]]) for series in graph.series],
+        cells=[_summary([value for _, value in lines[key]]) for key, _ in _drawn(graph, lines)],
     )
 
 
@@ -188,12 +193,23 @@ def _lines(graph: Graph, lines: Lines, span: Span) -> list[Line]:
     """Each value in the middle of its period."""
     return [
         Line(
-            label=series.label,
-            points=[(moment + span.period / 2, value) for moment, value in lines[series.key]],
+            label=label,
+            points=[(moment + span.period / 2, value) for moment, value in lines[key]],
             colour=number,
         )
-        for number, series in enumerate(graph.series)
+        for number, (key, label) in enumerate(_drawn(graph, lines))
     ]
+
+
+def _drawn(graph: Graph, lines: Lines) -> list[tuple[str, str]]:
+    """Key and label of each line: of a search, of every line that it found."""
+    found = []
+    for series in graph.series:
+        if series.search is not None:
+            found += [(key, key.partition("\n")[2]) for key in sorted(lines) if key.startswith(f"{series.key}\n")]
+        else:
+            found.append((series.key, series.label))
+    return found
 
 
 def _summary(values: Sequence[float]) -> list[str]:

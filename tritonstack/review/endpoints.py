@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tritonstack import aws_names
@@ -82,6 +82,7 @@ class SnapshotEndpoint:
     endpoint: str  # its SageMaker name; its logical id where the name is generated
     region: str | None  # of the stack
     variants: tuple[Variant, ...]  # none where its configuration is in another stack
+    metrics: Mapping[str, Any] = field(default_factory=dict)  # MetricsConfig of its configuration
 
 
 def endpoints_of(environment: EnvironmentSnapshot) -> tuple[SnapshotEndpoint, ...]:
@@ -99,6 +100,7 @@ def endpoints_of(environment: EnvironmentSnapshot) -> tuple[SnapshotEndpoint, ..
                     endpoint=endpoint_name(endpoint),
                     region=stack.region,
                     variants=tuple(_variant(each, endpoint, stack, targets) for each in variants_of_config(config)),
+                    metrics={} if config is None else config.properties.get("MetricsConfig", {}),
                 )
             )
     return tuple(found)

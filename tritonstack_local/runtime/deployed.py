@@ -88,6 +88,8 @@ class DeployedConfig:
     model: DeployedModel
     component: str | None = None  # the inference component that the container is of; None: the variant itself
     pooled: bool = False  # whether it is one of instance pools
+    metrics_seconds: int = 60  # MetricPublishFrequencyInSeconds
+    enhanced_metrics: bool = False  # EnableEnhancedMetrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,9 +264,9 @@ class EmulatorReader:
         except BotoCoreError as error:
             raise UnreachableError(str(error)) from error
         startup = found["Specification"].get("StartupParameters") or {}
-        return replace(
-            self._variant(config["EndpointConfigName"], {**variant, **startup}, model), component=component.name
-        )
+        metrics = config.get("MetricsConfig") or {}
+        made = self._variant(config["EndpointConfigName"], {**variant, **startup}, model, metrics)
+        return replace(made, component=component.name)
 
     def report_component(self, component: DeployedComponent, *, outcome: str, reason: str = "") -> bool:
         """Report the end of a component's change; False where none is awaited. Raises UnreachableError."""
@@ -331,16 +333,19 @@ class EmulatorReader:
         Raises DeploymentError, UnreachableError.
         """
         try:
-            found = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)["ProductionVariants"]
-            variants = [each for variant in found for each in _of_types(variant)]
+            answer = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)
+            variants = [each for variant in answer["ProductionVariants"] for each in _of_types(variant)]
+            metrics = answer.get("MetricsConfig") or {}
             models = [self._sagemaker.describe_model(ModelName=variant["ModelName"]) for variant in variants]
         except ClientError as error:
             raise DeploymentError(str(error)) from error
         except BotoCoreError as error:
             raise UnreachableError(str(error)) from error
-        return tuple(self._variant(name, *each) for each in zip(variants, models, strict=True))
+        return tuple(self._variant(name, *each, metrics) for each in zip(variants, models, strict=True))
 
-    def _variant(self, name: str, variant: Mapping[str, Any], model: Mapping[str, Any]) -> DeployedConfig:
+    def _variant(
+        self, name: str, variant: Mapping[str, Any], model: Mapping[str, Any], metrics: Mapping[str, Any]
+    ) -> DeployedConfig:
         return DeployedConfig(
             name=name,
             variant=variant["VariantName"],
@@ -350,6 +355,8 @@ class EmulatorReader:
             startup_seconds=float(variant.get("ContainerStartupHealthCheckTimeoutInSeconds") or 3600),
             model=read_model(model),
             pooled="InstancePools" in variant,
+            metrics_seconds=metrics.get("MetricPublishFrequencyInSeconds", 60),
+            enhanced_metrics=metrics.get("EnableEnhancedMetrics", False),
         )
 
     def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:

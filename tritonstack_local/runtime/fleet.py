@@ -143,7 +143,9 @@ class RunningFleet:
                 config=config.name,
                 component=config.component,
                 instance_type=config.instance_type if config.pooled else "",
-            )
+                instance=self.instance_id if config.enhanced_metrics else None,
+            ),
+            seconds=config.metrics_seconds,
         )
         self.store = ModelStore(
             objects=parts.objects(config.model.role),

@@ -77,6 +77,8 @@ OF_COPIES = {
 """What an inference component's figures are called in place of a variant's."""
 NORMALIZED = (aws_names.CPU_UTILIZATION, aws_names.MEMORY_UTILIZATION)
 """Of a component's reservation; here of the instance, as of a variant (fidelity page)."""
+RECENT_SECONDS = 240
+"""Before the minute under way: with it, the last five minutes."""
 VALUES_A_DATUM = 150
 """PutMetricData's limit of unique values in one datum (CloudWatch API reference)."""
 
@@ -102,8 +104,8 @@ class Spread:
 
 
 @dataclass
-class Minute:
-    """One fleet's values of one minute that are not sent yet, by metric. Times are microseconds."""
+class Interval:
+    """One fleet's values of one publishing interval that are not sent yet, by metric. Times are microseconds."""
 
     counted: defaultdict[str, Spread] = field(default_factory=lambda: defaultdict(Spread))
     times: defaultdict[str, Histogram] = field(default_factory=lambda: defaultdict(Histogram))
@@ -117,6 +119,7 @@ class Dimensions(NamedTuple):
     config: str
     component: str | None = None  # whose container it is, if one's
     instance_type: str = ""  # of instance pools; empty without
+    instance: str | None = None  # InstanceId, with enhanced metrics
 
     def of_endpoint(self) -> list[dict[str, str]]:
         """EndpointName and VariantName, or InferenceComponentName."""
@@ -132,17 +135,28 @@ class Dimensions(NamedTuple):
         """Those of the endpoint and InstanceType."""
         return [*self.of_endpoint(), {"Name": aws_names.INSTANCE_TYPE, "Value": self.instance_type}]
 
+    def of_instance(self) -> list[dict[str, str]] | None:
+        """EndpointName, VariantName and InstanceId; None without enhanced metrics, and of an inference component."""
+        if self.instance is None or self.component is not None:
+            return None
+        return [*self.of_endpoint(), {"Name": aws_names.INSTANCE_ID, "Value": self.instance}]
+
 
 class FleetMetrics:
     """The figures of one fleet. Recording takes about two microseconds and touches no lock: one event loop calls it."""
 
-    def __init__(self, *, dimensions: Dimensions, clock: Callable[[], float] = time.time) -> None:
-        """``clock`` gives seconds since 1970."""
+    def __init__(self, *, dimensions: Dimensions, seconds: int = 60, clock: Callable[[], float] = time.time) -> None:
+        """``seconds``: MetricPublishFrequencyInSeconds. ``clock`` gives seconds since 1970.
+
+        Request metrics have that interval with enhanced metrics alone, and a minute otherwise.
+        """
         self.dimensions = dimensions
         self._names = {} if dimensions.component is None else OF_COPIES
+        self._gauge_seconds = seconds
+        self._request_seconds = 60 if dimensions.instance is None else seconds
         self.instance_count = 1
         self._clock = clock
-        self._minutes: dict[int, Minute] = {}
+        self._intervals: dict[int, Interval] = {}
         self._gauges: dict[int, dict[str, list[float]]] = {}
         self._recent: list[tuple[int, Histogram]] = []
         self.loads = 0
@@ -152,12 +166,12 @@ class FleetMetrics:
         self.hits = 0
         self.lookups = 0
 
-    def _minute(self) -> Minute:
-        number = int(self._clock() // 60)
-        minute = self._minutes.get(number)
-        if minute is None:
-            minute = self._minutes[number] = Minute()
-        return minute
+    def _interval(self) -> Interval:
+        start = _start(self._clock(), self._request_seconds)
+        interval = self._intervals.get(start)
+        if interval is None:
+            interval = self._intervals[start] = Interval()
+        return interval
 
     def invocation(
         self, *, in_model: float, total: float, error: InvokeError | None, hit: bool | None, concurrent: int
@@ -175,8 +189,8 @@ class FleetMetrics:
         original = None if error is None else error.members.get("OriginalStatusCode")
         status = 200 if error is None else error.status if original is None else original
         self.errors += error is not None
-        minute = self._minute()
-        counted, times = minute.counted, minute.times
+        interval = self._interval()
+        counted, times = interval.counted, interval.times
         counted[aws_names.INVOCATIONS].add(1)
         counted[aws_names.INVOCATIONS_PER_INSTANCE].add(1 / self.instance_count)
         counted[aws_names.INVOCATION_4XX_ERRORS].add(400 <= status < 500)
@@ -193,19 +207,20 @@ class FleetMetrics:
 
     def duration(self, name: str, seconds: float) -> None:
         """A model was downloaded, loaded or unloaded, or a request waited for one: ``OF_MODELS``."""
-        self._minute().times[name].add(seconds * 1e6)
+        self._interval().times[name].add(seconds * 1e6)
         self.loads += name == aws_names.MODEL_LOADING_TIME
         self.unloads += name == aws_names.MODEL_UNLOADING_TIME
 
     def gauge(self, name: str, value: float) -> None:
         """A figure of the instance, sampled now (CPUUtilization, MemoryUtilization, LoadedModelCount, …)."""
-        self._gauges.setdefault(int(self._clock() // 60), {}).setdefault(name, []).append(value)
+        start = _start(self._clock(), self._gauge_seconds)
+        self._gauges.setdefault(start, {}).setdefault(name, []).append(value)
 
     def recent(self) -> dict[str, Any]:
         """Model latency of the last five minutes: count and percentiles in milliseconds."""
-        oldest = int(self._clock() // 60) - 4
-        parts = [*self._recent, *_latencies(self._minutes)]
-        total = Histogram.sum(part for number, part in parts if number >= oldest)
+        oldest = _start(self._clock(), 60) - RECENT_SECONDS
+        parts = [*self._recent, *_latencies(self._intervals)]
+        total = Histogram.sum(part for start, part in parts if start >= oldest)
         shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
         found = {name: total.percentile(share) for name, share in shares.items()}
         return {"count": total.count} | {
@@ -215,45 +230,52 @@ class FleetMetrics:
     def take(self, *, ended: bool = False) -> list[tuple[str, dict[str, Any]]]:
         """Data that was not sent yet, as (namespace, MetricDatum); it counts as sent from now on.
 
-        An instance writes each gauge once a minute, so that those of the minute under way are kept for later, unless
-        the fleet has ``ended``.
+        An instance writes each gauge once an interval, so that those of the interval under way are kept for later,
+        unless the fleet has ``ended``.
         """
-        now = int(self._clock() // 60)
-        complete = sorted(number for number in self._gauges if ended or number < now)
-        gauges = [datum for number in complete for datum in self._gauge_data(number, self._gauges.pop(number))]
-        minutes, self._minutes = self._minutes, {}
-        self._recent = [part for part in self._recent if part[0] >= now - 4]
-        self._recent += _latencies(minutes)
-        counted = [datum for number, minute in sorted(minutes.items()) for datum in self._data(number, minute)]
+        now = self._clock()
+        complete = sorted(start for start in self._gauges if ended or start < _start(now, self._gauge_seconds))
+        gauges = [datum for start in complete for datum in self._gauge_data(start, self._gauges.pop(start))]
+        intervals, self._intervals = self._intervals, {}
+        self._recent = [part for part in self._recent if part[0] >= _start(now, 60) - RECENT_SECONDS]
+        self._recent += _latencies(intervals)
+        counted = [datum for start, interval in sorted(intervals.items()) for datum in self._data(start, interval)]
         return counted + gauges
 
-    def _gauge_data(self, number: int, gauges: Mapping[str, list[float]]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """One datum a gauge. Each of N instances writes its share of what the one Triton here has or does for all."""
-        stamp = datetime.fromtimestamp(number * 60, tz=UTC)
+    def _gauge_data(self, start: int, gauges: Mapping[str, list[float]]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """One datum a gauge. Each of N instances writes its share of what the one Triton here has or does for all.
+
+        The figures by InstanceId are those of the one container that runs.
+        """
+        stamp = datetime.fromtimestamp(start, tz=UTC)
         for name, samples in gauges.items():
             is_count = name == aws_names.LOADED_MODEL_COUNT
             total = samples[-1] if is_count else sum(samples) / len(samples)
             count = self.instance_count if name in SHARED else 1
             unit, spread = "None" if is_count else "Percent", Spread(count, total, total / count, total / count)
             datum = {"Unit": unit, "StatisticValues": spread.statistics(), "Timestamp": stamp}
-            datum["Dimensions"] = self.dimensions.of_endpoint()
             if self.dimensions.component is None:
-                yield aws_names.INSTANCES, {**datum, "MetricName": name}
+                datum["MetricName"] = name
+                yield aws_names.INSTANCES, {**datum, "Dimensions": self.dimensions.of_endpoint()}
+                if (own := self.dimensions.of_instance()) is not None and not is_count:
+                    yield aws_names.INSTANCES, {**datum, "Dimensions": own}
             elif name in NORMALIZED:
-                yield aws_names.COMPONENT_INSTANCES, {**datum, "MetricName": f"{name}{aws_names.NORMALIZED}"}
+                datum |= {"MetricName": f"{name}{aws_names.NORMALIZED}", "Dimensions": self.dimensions.of_endpoint()}
+                yield aws_names.COMPONENT_INSTANCES, datum
 
-    def _data(self, number: int, minute: Minute) -> Iterator[tuple[str, dict[str, Any]]]:
-        stamp = datetime.fromtimestamp(number * 60, tz=UTC)
+    def _data(self, start: int, interval: Interval) -> Iterator[tuple[str, dict[str, Any]]]:
+        stamp = datetime.fromtimestamp(start, tz=UTC)
         # Concurrency is of high resolution: in the 10 seconds in which it is taken, which happens every 5.
-        fine = datetime.fromtimestamp(min(int(self._clock() // 10), number * 6 + 5) * 10, tz=UTC)
+        last = start + max(self._request_seconds, 10) - 10
+        fine = datetime.fromtimestamp(min(_start(self._clock(), 10), last), tz=UTC)
         data: list[tuple[str, list[dict[str, Any]]]] = [
             (
                 name,
                 [{"MetricName": self._names.get(name, name), "Unit": "None", "StatisticValues": spread.statistics()}],
             )
-            for name, spread in minute.counted.items()
+            for name, spread in interval.counted.items()
         ]
-        data += [(name, list(_distribution(name, histogram))) for name, histogram in minute.times.items()]
+        data += [(name, list(_distribution(name, histogram))) for name, histogram in interval.times.items()]
         sets: list[tuple[list[dict[str, str]], tuple[str, ...]]] = [(self.dimensions.of_endpoint(), ())]
         if self.dimensions.component is None:
             sets.append((self.dimensions.of_fleet(), OF_MODELS))
@@ -264,10 +286,19 @@ class FleetMetrics:
                 time = fine if name == aws_names.CONCURRENT_REQUESTS_PER_MODEL else stamp
                 for part in parts if name not in left_out else ():
                     yield aws_names.SAGEMAKER, {**part, "Timestamp": time, "Dimensions": dimensions}
+        if (own := self.dimensions.of_instance()) is not None:
+            for name, parts in data:
+                for part in parts if name in aws_names.OF_INSTANCES else ():
+                    yield aws_names.SAGEMAKER, {**part, "Timestamp": stamp, "Dimensions": own}
 
 
-def _latencies(minutes: Mapping[int, Minute]) -> list[tuple[int, Histogram]]:
-    return [(number, minute.times[aws_names.MODEL_LATENCY]) for number, minute in minutes.items()]
+def _start(moment: float, seconds: int) -> int:
+    """The beginning of the interval that a moment is in, seconds since 1970."""
+    return int(moment // seconds) * seconds
+
+
+def _latencies(intervals: Mapping[int, Interval]) -> list[tuple[int, Histogram]]:
+    return [(start, interval.times[aws_names.MODEL_LATENCY]) for start, interval in intervals.items()]
 
 
 def _distribution(name: str, histogram: Histogram) -> Iterator[dict[str, Any]]:

@@ -312,3 +312,54 @@ def test_of_the_notes_of_requests_few_are_sent_and_every_other_line(tmp_path: Pa
     assert others[:2] == ["E1 an error in between", "the end"]
     assert others[2].startswith("tritonstack: 2900 of Triton's lines")
     assert str(path) in others[2]
+
+
+def enhanced(seconds: int, clock: Clock, *, instance: str | None = "i-1") -> FleetMetrics:
+    """Metrics of a fleet whose config has this interval."""
+    return FleetMetrics(dimensions=Dimensions("e", "v", "c", instance=instance), seconds=seconds, clock=clock)
+
+
+def test_enhanced_metrics_are_by_instance_too_without_what_aws_documents_for_models_alone() -> None:
+    metrics = enhanced(60, Clock())
+    call(metrics)
+    metrics.gauge(aws_names.CPU_UTILIZATION, 40.0)
+    metrics.gauge(aws_names.LOADED_MODEL_COUNT, 3)
+    found = by_name(metrics, {**ENDPOINT, "InstanceId": "i-1"}, ended=True)
+    assert set(found) == {*aws_names.OF_INSTANCES, "CPUUtilization"}
+    assert found["Invocations"]["StatisticValues"]["Sum"] == 1
+    assert by_name(recorded(), {**ENDPOINT, "InstanceId": "i-1"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "instance", "starts"),
+    [(10, "i-1", [0, 10, 60]), (10, None, [0, 60]), (60, "i-1", [0, 60]), (300, None, [0, 60])],
+    ids=[
+        "as often as instances",
+        "a minute without enhanced metrics",
+        "a minute",
+        "a minute where instances are slower",
+    ],
+)
+def test_requests_are_published_in_the_interval_of_enhanced_metrics_and_else_by_minutes(
+    seconds: int, instance: str | None, starts: list[int]
+) -> None:
+    clock = Clock()
+    clock.now -= clock.now % 300
+    begun, metrics = clock.now, enhanced(seconds, clock, instance=instance)
+    for at in (0, 12, 61):
+        clock.now = begun + at
+        call(metrics)
+    found = [datum for _, datum in metrics.take() if datum["MetricName"] == "Invocations"]
+    of_endpoint = [each for each in found if len(each["Dimensions"]) == 2]
+    assert [each["Timestamp"].timestamp() - begun for each in of_endpoint] == starts
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(10, 6), (60, 1), (300, 0)])
+def test_instances_publish_their_use_at_the_configs_interval(seconds: int, count: int) -> None:
+    clock = Clock()
+    clock.now -= clock.now % 300
+    begun, metrics = clock.now, enhanced(seconds, clock, instance=None)
+    for at in range(0, 61, 5):
+        clock.now = begun + at
+        metrics.gauge(aws_names.MEMORY_UTILIZATION, 50.0)
+    assert len([datum for _, datum in metrics.take() if datum["MetricName"] == "MemoryUtilization"]) == count

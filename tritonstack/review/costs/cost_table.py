@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from tritonstack import aws_names
+from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.data_file import read_data
 from tritonstack.review.change import Update
 from tritonstack.review.costs.amounts import Amount, moved_text, total
@@ -110,7 +112,8 @@ def cost_rows(
     ``traffic``: stack and logical id of an endpoint → what happens to its traffic.
     """
     beside = _beside(before, prices.before), _beside(after, prices.after)
-    names = [name for name in (*(kind.name for kind in _KINDS), _OTHERS) if name in beside[0] | beside[1]]
+    every = (*(kind.name for kind in _KINDS), _OF_INSTANCES, _DETAILED, _OTHERS)
+    names = [name for name in every if name in beside[0] | beside[1]]
     rows = [CostRow(name=name, before=beside[0].get(name), after=beside[1].get(name)) for name in names]
     return (*_endpoints(before, after, prices, traffic or {}), *rows)
 
@@ -189,6 +192,7 @@ def _times(count: Count, usd: Decimal | None, *, key: str, uncounted: str) -> Am
 def _beside(environment: EnvironmentSnapshot, book: PriceBook) -> dict[str, CostLine]:
     """Name of a row → the row."""
     found = {kind.name: _line(kind, environment, book) for kind in _KINDS}
+    found[_OF_INSTANCES], found[_DETAILED] = _metrics_of_instances(environment, book), _detailed(environment)
     found[_OTHERS] = _others(environment)
     return {name: line for name, line in found.items() if line is not None}
 
@@ -272,6 +276,47 @@ _KINDS = (
     _BilledRow("CloudWatch dashboards", ("AWS::CloudWatch::Dashboard",), lambda _: {"dashboard": 1}),
 )
 _PRICED = {each for kind in _KINDS for each in kind.types}
+
+
+_OF_INSTANCES = "CloudWatch metrics by instance and GPU"
+_DETAILED = "detailed observability of endpoints"
+_INSTANCE_METRICS, _GPU_METRICS = 3, 2
+"""CPU, memory and disk of an instance; utilization and memory of each GPU."""
+
+
+def _metrics_of_instances(environment: EnvironmentSnapshot, book: PriceBook) -> CostLine | None:
+    """Metrics with further dimensions, each billed as one of its own in the hours in which it is written.
+
+    Without requests an instance writes what it uses, and no request metrics (developer guide, "enhanced metrics").
+    """
+    idle, most, fewest, highest = Amount(), Amount(), 0, 0
+    endpoints = [each for each in endpoints_of(environment) if each.metrics.get("EnableEnhancedMetrics") is True]
+    for endpoint in endpoints:
+        usd = book.hourly("custom-metric", endpoint.region)
+        key = f"custom-metric in {endpoint.region or _REGION_LATER}"
+        for variant in endpoint.variants:
+            row = load_catalogue().instance(variant.instance_type or "")
+            if row is None or isinstance(variant.minimum, str) or isinstance(variant.maximum, str):
+                unknown = Amount(unknown={f"metrics of the instances of {variant.name} of {endpoint.endpoint}": 1})
+                idle, most = idle + unknown, most + unknown
+                continue
+            used = _INSTANCE_METRICS + _GPU_METRICS * row.gpu_count
+            counts = variant.minimum * used, variant.maximum * (used + len(aws_names.OF_INSTANCES))
+            idle, most = (
+                amount + _times(count, usd, key=key, uncounted="")
+                for amount, count in zip((idle, most), counts, strict=True)
+            )
+            fewest, highest = fewest + counts[0], highest + counts[1]
+    return CostLine(quantity=f"{fewest} to {highest}", idle=idle, most=most) if endpoints else None
+
+
+def _detailed(environment: EnvironmentSnapshot) -> CostLine | None:
+    """OpenTelemetry metrics, billed by the gigabyte: how many an endpoint writes no page of AWS says."""
+    names = [
+        each.endpoint for each in endpoints_of(environment) if each.metrics.get("EnableDetailedObservability") is True
+    ]
+    amount = total(Amount(unknown={f"OpenTelemetry metrics of {name}, by the gigabyte": 1}) for name in names)
+    return CostLine(quantity=f"{len(names)}", idle=amount, most=amount) if names else None
 
 
 def _others(environment: EnvironmentSnapshot) -> CostLine | None:

@@ -99,5 +99,9 @@ def period(alarm: dict[str, Any]) -> int:
     """The alarm's period in seconds; that of its metrics where it is on an expression."""
     if "Period" in alarm:
         return int(alarm["Period"])
-    periods = [query["MetricStat"]["Period"] for query in alarm["Metrics"] if "MetricStat" in query]
+    periods = [
+        query.get("MetricStat", query)["Period"]
+        for query in alarm["Metrics"]
+        if "MetricStat" in query or "Period" in query
+    ]
     return max(periods) if periods else 60

@@ -79,10 +79,12 @@ def _queries(wanted: list[dict[str, Any]]) -> Iterator[str]:
         yield str(error)
         return
     of_metrics = [query for query in found if query.metric]
+    if any(query.search is not None and not query.search.combined for query in found):
+        yield "SEARCH is not supported on Metric Alarms"
     shown = [query for query in found if query.shown]
     if len(found) > _MOST_QUERIES or max(len(of_metrics), len(found) - len(of_metrics)) > _MOST_OF_A_KIND:
         yield f"Metrics has at most {_MOST_OF_A_KIND} metrics and {_MOST_OF_A_KIND} expressions"
-    if not of_metrics:
+    if not of_metrics and not any(query.search is not None for query in found):
         yield "Metrics must contain at least one metric"
     if len(shown) != 1:
         yield f"Exactly one of Metrics must have ReturnData true, {len(shown)} have"

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, ClassVar
@@ -26,6 +26,7 @@ from tritonstack_local.emulator.cloudwatch.metric_math import (
     parse,
     problem_with_period,
 )
+from tritonstack_local.emulator.cloudwatch.metric_search import MetricSearch, parse_search
 from tritonstack_local.emulator.ministack_adapter import cloudwatch
 from tritonstack_local.emulator.request_validation import RefusedError
 
@@ -173,7 +174,8 @@ class Query:
     metric: Metric | None = None  # what is read; None for an expression
     stat: str = ""
     unit: str | None = None
-    tree: ast.expr | None = None  # what is computed; None for a metric
+    tree: ast.expr | None = None  # what is computed; None for a metric and for a search
+    search: MetricSearch | None = None  # what is searched for; None for the others
 
 
 def read(queries: Sequence[dict[str, Any]]) -> list[Query]:
@@ -202,10 +204,13 @@ def _read(query: dict[str, Any]) -> Query:
     read_as = partial(Query, identifier=identifier, label=query.get("Label"), shown=query.get("ReturnData", True))
     if "Expression" in query:
         try:
-            tree = parse(query["Expression"])
+            search = parse_search(query["Expression"])
+            tree = None if search is not None else parse(query["Expression"])
         except ExpressionError as error:
             raise ExpressionError(f"Error in expression '{identifier}': {error}") from error
-        return read_as(period=query.get("Period"), tree=tree)
+        if search is not None and search.combined and "Period" not in query:
+            raise ExpressionError(f"The query {identifier} needs a Period")
+        return read_as(period=query.get("Period"), tree=tree, search=search)
     stat = query["MetricStat"]
     problem = problem_with_period(stat["Period"])
     if problem:
@@ -259,9 +264,36 @@ class Results:
             label = query.label if query.label is not None else query.metric.name
             span = self._span(query.period or _MINUTE)
             return series(query.metric, span, query.stat, label=label, unit=query.unit)
+        if query.search is not None:
+            return self._combined(query.search, self._span(query.period or _MINUTE))
         if query.tree is None:
             raise ExpressionError(f"The query {query.identifier} is empty")
         return evaluate(query.tree, self.value, self.span)
+
+    def _combined(self, search: MetricSearch, span: Span) -> Series:
+        """One series of all samples that a query finds."""
+        if not search.combined:
+            raise ExpressionError("a SEARCH has no single value: it is shown alone")
+        many: dict[int, list[Point]] = defaultdict(list)
+        for own in search.found():
+            metric = Metric(namespace=search.namespace, name=search.name, dimensions=own)
+            for at, points in samples(metric, span).items():
+                many[at] += points
+        values = {at: value_of(points, search.stat) for at, points in sorted(many.items())}
+        points = {at: value for at, value in values.items() if value is not None}
+        return Series(label=search.name, span=span, points=points)
+
+    def every(self, query: Query) -> list[Series]:
+        """The series of one query: one, or of a SEARCH each that it finds."""
+        search = query.search
+        if search is None or search.combined:
+            return [self.shown(query)]
+        span, found = self._span(search.period or _MINUTE), []
+        for own in search.found():
+            metric = Metric(namespace=search.namespace, name=search.name, dimensions=own)
+            line = series(metric, span, search.stat, label=search.label(query.label, own))
+            found.append(replace(line, points={at: value / search.parts for at, value in line.points.items()}))
+        return found
 
     def shown(self, query: Query) -> Series:
         """The series of one query; raises ``ExpressionError`` where there is none to show."""
@@ -359,7 +391,7 @@ def get_metric_data(request: Request) -> dict[str, Any]:
     start, end = _times(request, "GetMetricData")
     try:
         results = Results(read(wanted), start=start, end=end)
-        shown = [(query, results.shown(query)) for query in results.queries if query.shown]
+        shown = [(query, each) for query in results.queries if query.shown for each in results.every(query)]
     except ExpressionError as error:
         raise refused("GetMetricData", str(error)) from error
     backwards, ahead = request.get("ScanBy", "TimestampDescending") == "TimestampDescending", ahead_seconds()
@@ -369,13 +401,21 @@ def get_metric_data(request: Request) -> dict[str, Any]:
         found.append(
             {
                 "Id": query.identifier,
-                "Label": query.label if query.label is not None else series.label if query.metric else query.identifier,
+                "Label": _label(query, series),
                 "Timestamps": [time - ahead for time, _ in points],
                 "Values": [value for _, value in points],
                 "StatusCode": "Complete",
             }
         )
     return {"MetricDataResults": found, "Messages": []}
+
+
+def _label(query: Query, series: Series) -> str:
+    if query.search is not None and not query.search.combined:
+        return series.label
+    if query.label is not None:
+        return query.label
+    return query.identifier if query.tree is not None else series.label
 
 
 def _times(request: Request, operation: str) -> tuple[float, float]:

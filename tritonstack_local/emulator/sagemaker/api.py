@@ -14,7 +14,7 @@ from tritonstack_local.emulator.recommender import ModelPackages, Recommendation
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.components import Components
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
-from tritonstack_local.emulator.sagemaker.fleets import check_model_data, check_weights
+from tritonstack_local.emulator.sagemaker.fleets import check_model_data, check_weights, shown_metrics
 from tritonstack_local.emulator.sagemaker.pools import check_pools, models_of, types_of
 from tritonstack_local.emulator.sagemaker.records import (
     ENDPOINT,
@@ -74,9 +74,6 @@ logger = logging.getLogger("tritonstack.emulator")
 
 PUBLISH_SECONDS = (10, 30, 60, 120, 180, 240, 300)
 """Which ``MetricPublishFrequencyInSeconds`` there are (API reference, MetricsConfig; botocore's model has no list)."""
-METRICS_DEFAULTS = {"EnableDetailedObservability": True}
-"""Default of a configuration made today (developer guide, "Getting started with detailed
-observability": configurations created after June 17, 2026)."""
 
 
 class EndpointConfigs:
@@ -132,7 +129,7 @@ class EndpointConfigs:
     def describe_endpoint_config(self, request: Request) -> dict[str, Any]:
         record = self._state.endpoint_configs.get(request["EndpointConfigName"])
         kept = _kept(record)
-        kept["MetricsConfig"] = METRICS_DEFAULTS | kept.get("MetricsConfig", {})
+        kept["MetricsConfig"] = shown_metrics(kept)
         return {**kept, "EndpointConfigArn": record.arn}
 
     def delete_endpoint_config(self, request: Request) -> None:

@@ -21,6 +21,7 @@ from tritonstack_local.emulator.sagemaker.fleets import (
     check_weights,
     fleet_refusal,
     scale,
+    shown_metrics,
 )
 from tritonstack_local.emulator.sagemaker.pools import summaries
 from tritonstack_local.emulator.sagemaker.records import ENDPOINT, refused
@@ -201,7 +202,10 @@ class Endpoints:
 
     def describe_endpoint(self, request: Request) -> dict[str, Any]:
         """DescribeEndpoint, with ``PendingDeploymentSummary`` while a deployment is in progress."""
-        return self._state.endpoints.get(request["EndpointName"]).describe()
+        record = self._state.endpoints.get(request["EndpointName"])
+        config = self._state.endpoint_configs.find(record.config_name)
+        shown = {} if config is None else {"MetricsConfig": shown_metrics(config.request)}
+        return {**record.describe(), **shown}
 
     def update_endpoint_weights_and_capacities(self, request: Request) -> dict[str, Any]:
         """UpdateEndpointWeightsAndCapacities: called by Application Auto Scaling and for manual scaling.

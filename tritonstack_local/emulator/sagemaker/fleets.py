@@ -107,6 +107,16 @@ class Instances:
         return used
 
 
+METRICS_DEFAULTS = {"EnableDetailedObservability": True}
+"""Default of a configuration made today (developer guide, "Getting started with detailed observability":
+configurations created after June 17, 2026)."""
+
+
+def shown_metrics(config: Mapping[str, Any]) -> dict[str, Any]:
+    """MetricsConfig of a config's request, as DescribeEndpoint and DescribeEndpointConfig show it."""
+    return {**METRICS_DEFAULTS, **config.get("MetricsConfig", {})}
+
+
 def _variants(state: SageMakerState, config_name: str) -> Sequence[Variant]:
     """The variants of a config; none where it was deleted."""
     found = [config for config in state.endpoint_configs if config.name == config_name]

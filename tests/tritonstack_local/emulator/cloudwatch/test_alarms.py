@@ -228,3 +228,18 @@ def test_a_breaching_point_that_is_too_young_is_no_alarm_yet(row: str) -> None:
 )
 def test_one_of_one_takes_the_newest_point_that_there_is(row: str, state: str) -> None:
     assert verdicts(row, to_alarm=1, periods=1) == [state] * 4
+
+
+def test_an_alarm_on_a_query_fires_for_the_greatest_metric_and_one_on_a_search_is_refused(watching: Watching) -> None:
+    of_gpus = {**FLEET, "InstanceId": "i-1"}
+    schema = f'"{watching.name}", EndpointName, VariantName, InstanceId, AcceleratorId'
+    query = f"SELECT MAX(Used) FROM SCHEMA({schema}) WHERE EndpointName = 'e' AND VariantName = 'v'"  # noqa: S608
+    of_one = dict.fromkeys(("Namespace", "MetricName", "Statistic", "Period"))
+    watching.put(Metrics=[{"Id": "q", "Expression": query, "Period": 60, "ReturnData": True}], **of_one)
+    assert watching.state() == "INSUFFICIENT_DATA"
+    for gpu, value in (("0", 1.0), ("1", 9.0)):
+        watching.write(value, metric="Used", of={**of_gpus, "AcceleratorId": gpu})
+    assert watching.state() == "ALARM"
+    search = f"SEARCH('{{\"{watching.name}\",EndpointName}} MetricName=\"Used\"', 'Maximum', 60)"
+    with pytest.raises(ClientError, match="SEARCH is not supported on Metric Alarms"):
+        watching.put(Metrics=[{"Id": "s", "Expression": search, "ReturnData": True}], **of_one)

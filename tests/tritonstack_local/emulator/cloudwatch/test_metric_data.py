@@ -131,3 +131,35 @@ def test_a_datum_without_a_time_is_of_the_clocks_now(watching: Watching) -> None
         MetricDataQueries=[watching.query("m1", "M")], StartTime=now - 120, EndTime=now + 120
     )["MetricDataResults"]
     assert result["Values"] == [3]
+
+
+GPU = {**OLD, "InstanceId": "i-1", "AcceleratorId": "0"}
+
+
+def test_a_search_finds_each_metric_of_its_dimensions_and_no_other(watching: Watching) -> None:
+    for gpu, value in (("0", 20.0), ("1", 90.0)):
+        watching.write(value, metric="Used", of={**GPU, "AcceleratorId": gpu})
+    watching.write(1, metric="Used", of=OLD)
+    watching.write(1, metric="Used", of={**GPU, "VariantName": "new"})
+    schema = f'"{watching.name}",EndpointName,VariantName,InstanceId,AcceleratorId'
+    search = f'SEARCH(\'{{{schema}}} MetricName="Used" EndpointName="e" VariantName="old"\', \'Maximum\', 60)'
+    template = "${PROP('Dim.InstanceId')} ${PROP('Dim.AcceleratorId')}"
+    found = read_data(watching, {"Id": "s", "Expression": search, "Label": template})
+    assert [(each["Id"], each["Label"], line(watching, each)) for each in found] == [
+        ("s", "i-1 0", [(-1, 20.0)]),
+        ("s", "i-1 1", [(-1, 90.0)]),
+    ]
+    divided = read_data(watching, {"Id": "s", "Expression": f"{search} / 10"})
+    assert [each["Values"] for each in divided] == [[2.0], [9.0]]
+
+
+def test_a_query_gives_the_greatest_of_what_it_finds_and_other_queries_are_refused(watching: Watching) -> None:
+    for gpu, value in (("0", 20.0), ("1", 90.0)):
+        watching.write(value, metric="Used", of={**GPU, "AcceleratorId": gpu})
+    schema = f'"{watching.name}", EndpointName, VariantName, InstanceId, AcceleratorId'
+    query = f"SELECT MAX(Used) FROM SCHEMA({schema}) WHERE EndpointName = 'e' AND VariantName = 'old'"  # noqa: S608
+    [found] = read_data(watching, {"Id": "q", "Expression": query, "Period": 60})
+    assert line(watching, found) == [(-1, 90.0)]
+    for wrong, words in ((f"{query} GROUP BY InstanceId", "it has SEARCH"), ("SEARCH('Used', 'Sum')", "it has SEARCH")):
+        with pytest.raises(ClientError, match=words):
+            read_data(watching, {"Id": "q", "Expression": wrong, "Period": 60})
