@@ -18,6 +18,7 @@ from constructs_lib.triton_model import TritonModel
 from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import EndpointMetrics, Rollout, Scaling, Timeouts
+from tritonstack.config.capacity_reservation import ONLY_RESERVED
 from tritonstack.config.rollout import fleet_limits
 from tritonstack.errors import nearest
 from tritonstack.naming import NAME_PATTERN, EndpointReference
@@ -242,6 +243,8 @@ class VariantInstances:
         routing: ``LEAST_OUTSTANDING_REQUESTS`` or ``RANDOM``; None leaves SageMaker's default.
         pools: instance pools: ``instance_type`` and those that SageMaker falls back to, in order; empty: one type.
         provision_seconds: how long SageMaker tries to provision instances; None leaves its default.
+        capacity_reservation: the ARN of an ML capacity reservation or training plan that instances start in, and
+            nowhere else; None: on demand.
     """
 
     instance_type: str
@@ -250,6 +253,7 @@ class VariantInstances:
     routing: str | None = None
     pools: tuple[str, ...] = ()
     provision_seconds: int | None = None
+    capacity_reservation: str | None = None
 
     @property
     def deployed_text(self) -> str:
@@ -262,6 +266,7 @@ class VariantInstances:
             f"host_ami={self.host_ami!r}, routing={self.routing!r})"
             + (f" pools={self.pools!r}" if self.pools else "")
             + (f" provision_seconds={self.provision_seconds}" if self.provision_seconds else "")
+            + (f" capacity_reservation={self.capacity_reservation!r}" if self.capacity_reservation else "")
         )
 
 
@@ -484,6 +489,11 @@ def _variant(
         inference_ami_version=instances.host_ami,
         model_data_download_timeout_in_seconds=timeouts.model_download_seconds,
         container_startup_health_check_timeout_in_seconds=timeouts.container_startup_seconds,
+        capacity_reservation_config=None
+        if instances.capacity_reservation is None
+        else sagemaker.CfnEndpointConfig.CapacityReservationConfigProperty(
+            capacity_reservation_preference=ONLY_RESERVED, ml_reservation_arn=instances.capacity_reservation
+        ),
         routing_config=None
         if instances.routing is None
         else sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy=instances.routing),

@@ -199,6 +199,7 @@ class ServingStack(cdk.Stack):
             routing=settings.routing_strategy,
             pools=settings.instance_types,
             provision_seconds=settings.provision_seconds,
+            capacity_reservation=settings.capacity_reservation,
         )
         return ProductionVariant(
             model=model,

@@ -61,6 +61,17 @@ def test_what_sagemaker_publishes_is_rendered_unless_its_own_defaults_are_asked_
     assert tuple(found.get(each) for each in members) == rendered
 
 
+def test_reserved_capacity_is_rendered_with_its_one_preference_and_scaling_is_asked_about_it() -> None:
+    plan = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/gpus"
+    reserved = VariantInstances(instance_type="ml.g4dn.xlarge", initial_instance_count=1, capacity_reservation=plan)
+    assert variant(instances=reserved)["CapacityReservationConfig"] == {
+        "CapacityReservationPreference": "capacity-reservations-only",
+        "MlReservationArn": plan,
+    }
+    assert "CapacityReservationConfig" not in variant()
+    assert plan in reserved.deployed_text
+
+
 def test_changed_metrics_of_a_scaled_endpoint_are_an_update_that_scaling_is_asked_about() -> None:
     scaling = Scaling(minimum=1, maximum=2, gpu_utilization=70)
     asked = [

@@ -24,7 +24,7 @@ _OPERATIONS = {
     "kms": "DescribeKey GetKeyPolicy",
     "pricing": "GetProducts",
     "s3": "HeadBucket",
-    "sagemaker": "DescribeEndpoint DescribeEndpointConfig DescribeModel ListEndpoints ListTags",
+    "sagemaker": "DescribeEndpoint DescribeEndpointConfig DescribeModel DescribeTrainingPlan ListEndpoints ListTags",
     "service-quotas": "ListAWSDefaultServiceQuotas ListServiceQuotas",
     "ssm": "GetParameter",
     "sts": "GetCallerIdentity",

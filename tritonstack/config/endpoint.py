@@ -12,6 +12,11 @@ from tritonstack import naming
 from tritonstack.catalogue import InstanceType, load_catalogue
 from tritonstack.catalogue.triton_releases import RELEASE_PATTERN
 from tritonstack.config.alarms import Thresholds
+from tritonstack.config.capacity_reservation import (
+    RESERVATION_CHARACTERS,
+    RESERVATION_PATTERN,
+    check_capacity_reservation,
+)
 from tritonstack.config.container import ContainerSettings, check_container
 from tritonstack.config.endpoint_metrics import EndpointMetrics, check_metrics
 from tritonstack.config.fields import MAXIMUM_NAME, Name, SettingsModel, Site, choices, repeated
@@ -150,6 +155,13 @@ class EndpointSettings(SettingsModel):
     )
     container: ContainerSettings = Field(
         default_factory=ContainerSettings, description="Settings of the Triton container."
+    )
+    capacity_reservation: str | None = Field(
+        default=None,
+        pattern=RESERVATION_PATTERN,
+        max_length=RESERVATION_CHARACTERS,
+        description="ARN of an ML capacity reservation or a SageMaker training plan for endpoints, of the instance "
+        "type; instances start in it alone, and the endpoint stops when it ends. null: on demand.",
     )
     timeouts: Timeouts = Field(default_factory=Timeouts, description="Time limits while an instance starts.")
     host_ami: str | None = Field(
@@ -373,6 +385,7 @@ def check_endpoint(*, endpoint: EndpointSettings, location: Location, site: Site
     yield from _check_variant_name(endpoint=endpoint, location=location)
     yield from check_release(endpoint=endpoint, location=location, site=site)
     yield from check_metrics(endpoint=endpoint, location=location)
+    yield from check_capacity_reservation(endpoint=endpoint, location=location, site=site)
     yield from _check_fleet(endpoint=endpoint, location=location, site=site)
     for number, variant in enumerate(endpoint.variants):
         if variant.model_fields_set - {"name", "model", "weight"}:  # else it has the endpoint's settings

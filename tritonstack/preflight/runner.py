@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tritonstack.preflight.account import check_account, check_bootstrap, check_image, check_key
+from tritonstack.preflight.capacity_reservation import check_capacity_reservation
 from tritonstack.preflight.deployed import check_endpoint_name, check_key_change, check_left_stacks, check_stacks
 from tritonstack.preflight.ec2 import check_left_network, check_subnet
 from tritonstack.preflight.quotas import check_codebuild_quota, check_endpoint_quota, check_processing_quota
@@ -33,6 +34,7 @@ ACCOUNT = Check("account", "account and region", check_account)
 CHECKS: tuple[Check, ...] = (
     Check("bootstrap", "CDK bootstrap", check_bootstrap),
     Check("endpoint-quota", "quotas of endpoint instances", check_endpoint_quota),
+    Check("capacity-reservation", "capacity reservations of endpoints", check_capacity_reservation),
     Check("processing-quota", "quotas of processing jobs that build engines", check_processing_quota),
     Check("codebuild-quota", "quotas of builds in CodeBuild", check_codebuild_quota),
     Check("endpoint-name", "names of endpoints", check_endpoint_name),

@@ -196,3 +196,22 @@ def test_pages_hold_ten_by_default_newest_first(aws: Emulator, many: list[str]) 
     rest = aws.client("sagemaker").list_endpoints(NameContains="listed-", NextToken=page["NextToken"])
     assert [e["EndpointName"] for e in rest["Endpoints"]] == many[::-1][10:]
     assert "NextToken" not in rest
+
+
+def test_a_capacity_reservation_is_kept_shown_with_its_use_and_one_for_all_variants(aws: Emulator, name: str) -> None:
+    make_config(aws, name)
+    sagemaker, plan = aws.client("sagemaker"), "arn:aws:sagemaker:us-east-1:123456789012:training-plan/gpus"
+    reserved = {"CapacityReservationPreference": "capacity-reservations-only", "MlReservationArn": plan}
+    variant = {**VARIANT, "ModelName": name, "CapacityReservationConfig": reserved}
+    sagemaker.create_endpoint_config(EndpointConfigName=f"{name}-2", ProductionVariants=[variant])
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=f"{name}-2")
+    [shown] = sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"]
+    assert shown["CapacityReservationConfig"] == {**reserved, "UsedByCurrentEndpoint": 1}
+    single = {"Image": IMAGE, "ModelDataUrl": "s3://bucket/prefix/a.tar.gz"}
+    sagemaker.create_model(ModelName=f"{name}-single", ExecutionRoleArn=ROLE_ARN, PrimaryContainer=single)
+    variants = [
+        {**variant, "VariantName": each, "ModelName": f"{name}-single", "CapacityReservationConfig": reservation}
+        for each, reservation in (("a", reserved), ("b", {**reserved, "MlReservationArn": f"{plan}-2"}))
+    ]
+    with pytest.raises(ClientError, match="must use one capacity reservation"):
+        sagemaker.create_endpoint_config(EndpointConfigName=f"{name}-3", ProductionVariants=variants)

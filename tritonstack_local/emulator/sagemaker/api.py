@@ -91,6 +91,7 @@ class EndpointConfigs:
             self._check_variants(request["ProductionVariants"])
             _check_for_components(request)
             _check_metrics(request.get("MetricsConfig", {}))
+            _check_reservations(request["ProductionVariants"])
             _check_key(request)
             self._state.endpoint_configs.add(record)
             store(self._state, record.arn, request.get("Tags", []))
@@ -183,6 +184,17 @@ def _check_for_components(request: Request) -> None:
             raise refused(sentence, "ProductionVariantManagedInstanceScaling (derived)")
     if "ExecutionRoleArn" in request:
         check_execution_role(request["ExecutionRoleArn"])
+
+
+def _check_reservations(variants: list[dict[str, Any]]) -> None:
+    """Refuse two plans: "You can use exactly one plan per inference endpoint". What SageMaker says is UNVERIFIED."""
+    given = [each.get("CapacityReservationConfig", {}).get("MlReservationArn") for each in variants]
+    if len(set(given)) > 1:
+        raise RefusedError(
+            "ValidationException",
+            f"The production variants of an endpoint must use one capacity reservation, not {given}.",
+            source="SageMaker developer guide, Deploy an inference endpoint (training plans)",
+        )
 
 
 def _check_key(request: Request) -> None:

@@ -197,6 +197,11 @@ class Endpoints:
             "DesiredWeight": weight,
             **({"DeployedImages": images} if images else {}),
         }
+        if "CapacityReservationConfig" in variant:
+            shown["CapacityReservationConfig"] = {
+                **variant["CapacityReservationConfig"],
+                "UsedByCurrentEndpoint": count,
+            }
         shown |= {each: variant[each] for each in ("RoutingConfig", "ManagedInstanceScaling") if each in variant}
         return shown | summaries(variant, {})
 
