@@ -331,6 +331,7 @@ class Endpoint(CallableEndpoint):
         timeouts: Timeouts | None = None,
         rollout: Rollout | None = None,
         metrics: EndpointMetrics | None = METRICS,
+        isolated: bool = False,
         endpoint_tags: Mapping[str, str] | None = None,
         models: Collection[str] | None = None,
         reference: EndpointReference | None = None,
@@ -345,6 +346,8 @@ class Endpoint(CallableEndpoint):
             rollout: how an update moves the requests to the new fleet; None: all at once, and nothing is watched.
             metrics: what SageMaker publishes of the endpoint; None: SageMaker's own defaults, among them detailed
                 observability, which costs. Default: ``EndpointMetrics()``, once a minute for each variant.
+            isolated: say in the configuration that containers are isolated from networks, too, where policies of the
+                account ask for it; the Models' own setting isolates them. Default: False.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
             models: the models that grants may name. Default: None, any.
             reference: its environment's name and its own name there, by which grants allow reading its release
@@ -375,6 +378,7 @@ class Endpoint(CallableEndpoint):
                 enable_enhanced_metrics=metrics.enhanced,
                 metric_publish_frequency_in_seconds=metrics.seconds,
             ),
+            enable_network_isolation=True if isolated else None,
             production_variants=[_variant(each, count, timeouts) for each, count in zip(variants, counts, strict=True)],
         )
         self.alarms: FleetAlarms | None = None

@@ -92,6 +92,7 @@ class ServingStack(cdk.Stack):
             timeouts=endpoint.timeouts,
             rollout=endpoint.rollout,
             metrics=endpoint.metrics,
+            isolated=endpoint.network_isolation == "everywhere",
             endpoint_tags=endpoint_tags(endpoint),
             models=release_set,
             reference=reference,
@@ -186,7 +187,7 @@ class ServingStack(cdk.Stack):
                 data=model_data(each, release_set=release_set),
                 environment=settings.container_environment(),
                 network=network,
-                isolated=settings.network_isolation,
+                isolated=bool(settings.network_isolation),
             )
         model = models[settings.platform]
         others = [

@@ -72,6 +72,14 @@ def test_reserved_capacity_is_rendered_with_its_one_preference_and_scaling_is_as
     assert plan in reserved.deployed_text
 
 
+def test_a_configuration_says_that_containers_are_isolated_only_where_it_is_asked_to() -> None:
+    rendered = [
+        properties(endpoint_template(**given), "AWS::SageMaker::EndpointConfig").get("EnableNetworkIsolation")
+        for given in ({}, {"isolated": True})
+    ]
+    assert rendered == [None, True]
+
+
 def test_changed_metrics_of_a_scaled_endpoint_are_an_update_that_scaling_is_asked_about() -> None:
     scaling = Scaling(minimum=1, maximum=2, gpu_utilization=70)
     asked = [

@@ -210,10 +210,12 @@ class EndpointSettings(SettingsModel):
     data_capture: DataCapture | None = Field(
         default=None, description="Single-model mode: which requests and responses are kept; null: none."
     )
-    network_isolation: bool = Field(
+    network_isolation: bool | Literal["everywhere"] = Field(
         default=False,
-        description="Whether the container can reach nothing at all (EnableNetworkIsolation); SageMaker still brings "
-        "it its archives.",
+        description="Whether the container can reach nothing at all (EnableNetworkIsolation of the Model); SageMaker "
+        "still brings it its archives. everywhere: the endpoint configuration says so, too, where policies of your "
+        "account ask for `sagemaker:NetworkIsolation` of CreateEndpointConfig; whether SageMaker takes both is "
+        "UNVERIFIED.",
     )
     rollout: Rollout | None = Field(
         default=None,
