@@ -35,7 +35,14 @@ CONVERTED = {
     "artifacts": {"retain"},  # Delete, Retain
     "builds": {"on_deploy"},
     # the variant's name has the type without its dots; the count is a custom resource's, of the live fleet
-    "endpoints[]": {"mode", "description", "instance_type", "instance_types", "initial_instance_count"},
+    "endpoints[]": {
+        "mode",
+        "description",
+        "instance_type",
+        "instance_types",
+        "initial_instance_count",
+        "network_isolation",
+    },
     "endpoints[].container": {"log_verbose"},
     "endpoints[].rollout": {"kind"},  # ALL_AT_ONCE
     # the target: requests a minute by the factor, percent by vCPUs or GPUs
