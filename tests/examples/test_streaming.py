@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.project import REPOSITORY, Project
 from tests.e2e.running import running
 from tritonstack.client import ModelClient, ModelFailedError
+from tritonstack.client.body import Array
 from tritonstack.errors import InputError
 from tritonstack_local.aws import LocalAws
 
@@ -46,9 +47,12 @@ def client(aws: LocalAws, tmp_path: Path) -> ModelClient:
     return ModelClient(environment="streaming", session=aws.session(), cache_folder=tmp_path)
 
 
-def inputs(**more: int) -> dict[str, np.ndarray]:
+def inputs(**more: int) -> dict[str, Array]:
     """The sample's request."""
-    given = {"MAX_TOKENS": np.array([more.get("most", 12)], np.int32), "SEED": np.array([7], np.int64)}
+    given: dict[str, Array] = {
+        "MAX_TOKENS": np.array([more.get("most", 12)], np.int32),
+        "SEED": np.array([7], np.int64),
+    }
     return {"PROMPT": np.array([b"The model"], dtype=object), **given}
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import aiohttp
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
@@ -120,9 +120,6 @@ class HttpCaller:
             return f"{type(error).__name__}: {error}"[:SHOWN]
 
 
-Caller = TypeVar("Caller", bound=HttpCaller)
-
-
 @asynccontextmanager
 async def http_caller(
     prepare: Prepare,
@@ -131,8 +128,8 @@ async def http_caller(
     timeout_seconds: float,
     open_socket: OpenSocket | None = None,
     proxies: bool = False,
-    kind: Callable[[aiohttp.ClientSession, ReadyRequest], Caller] = HttpCaller,
-) -> AsyncIterator[Caller]:
+    kind: type[HttpCaller] = HttpCaller,
+) -> AsyncIterator[HttpCaller]:
     """Sends what ``prepare`` makes, which is made anew in a thread each minute.
 
     Args:

@@ -98,8 +98,9 @@ class StreamCaller(HttpCaller):
 def _parts(messages: EventStreamBuffer) -> Iterator[bytes | str]:
     """The payload of each whole message; the words of an error that ends the stream."""
     for message in messages:
-        if message.headers.get(":message-type") == "exception":
-            yield f"{message.headers.get(':exception-type')}: {words_of(message.payload)}"
+        headers: Any = message.headers  # whose stub has it as a number
+        if headers.get(":message-type") == "exception":
+            yield f"{headers.get(':exception-type')}: {words_of(message.payload)}"
         else:
             yield message.payload
 

@@ -47,12 +47,12 @@ class Sleeping(Watching):
         make_component(aws, self.component, of=name)
         self.scaling = aws.client("application-autoscaling")
         self.scaling.register_scalable_target(**copies_of(self.component), MinCapacity=0, MaxCapacity=4)
-        self.put("concurrency", TargetTrackingScalingPolicyConfiguration=tracking(CONCURRENCY, 4.0))
-        wake = self.put("wake", StepScalingPolicyConfiguration=ONE_MORE)
+        self.put_policy("concurrency", TargetTrackingScalingPolicyConfiguration=tracking(CONCURRENCY, 4.0))
+        wake = self.put_policy("wake", StepScalingPolicyConfiguration=ONE_MORE)
         assert wake["Alarms"] == []
-        self.alarm = f"{self.component}-wake"
+        self.wake_alarm = f"{self.component}-wake"
         self.cloudwatch.put_metric_alarm(
-            AlarmName=self.alarm,
+            AlarmName=self.wake_alarm,
             AlarmActions=[wake["PolicyARN"]],
             Namespace="AWS/SageMaker",
             MetricName="NoCapacityInvocationFailures",
@@ -65,7 +65,7 @@ class Sleeping(Watching):
             TreatMissingData="notBreaching",
         )
 
-    def put(self, policy: str, **configuration: Any) -> Any:
+    def put_policy(self, policy: str, **configuration: Any) -> Any:
         kind = "StepScaling" if "StepScalingPolicyConfiguration" in configuration else "TargetTrackingScaling"
         return self.scaling.put_scaling_policy(
             **copies_of(self.component), PolicyName=policy, PolicyType=kind, **configuration
@@ -150,7 +150,7 @@ def test_invocations_alone_never_put_a_component_to_sleep(aws: Emulator, name: s
     made = Sleeping(aws, name)
     made.scaling.delete_scaling_policy(**copies_of(made.component), PolicyName="concurrency")
     by_calls = tracking("SageMakerInferenceComponentInvocationsPerCopy", 600.0)
-    made.put("calls", TargetTrackingScalingPolicyConfiguration=by_calls)
+    made.put_policy("calls", TargetTrackingScalingPolicyConfiguration=by_calls)
     made.pass_minutes(40)
     assert made.copies == 1
 
@@ -171,7 +171,7 @@ def test_steps_without_an_order_are_refused(
     names = ("MetricIntervalLowerBound", "MetricIntervalUpperBound", "ScalingAdjustment")
     given = [{n: v for n, v in zip(names, step, strict=True) if v is not None} for step in steps]
     with pytest.raises(ClientError, match=words):
-        sleeping.put("wake", StepScalingPolicyConfiguration={**ONE_MORE, "StepAdjustments": given})
+        sleeping.put_policy("wake", StepScalingPolicyConfiguration={**ONE_MORE, "StepAdjustments": given})
 
 
 @pytest.mark.parametrize(
