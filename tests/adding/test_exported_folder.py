@@ -104,3 +104,38 @@ def test_without_a_tokenizer_the_folder_is_added_and_what_is_lacking_is_said(tmp
     addition = added(folder, tmp_path)
     assert dict(addition.adapters) == {}
     assert any("no tokenizer.json beside the graph" in line for line in addition.unknown)
+
+
+PROCESSOR = {
+    "image_processor_type": "ViTImageProcessor", "size": {"height": 8, "width": 8}, "resample": 2,
+    "rescale_factor": 1 / 255, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
+}  # fmt: skip
+
+
+def test_a_folder_of_an_image_classifier_takes_files_and_names_its_classes(tmp_path: Path) -> None:
+    """Its graph leaves every size free, as optimum exports it."""
+    folder = tmp_path / "birds"
+    folder.mkdir()
+    graph = {
+        "inputs": [{"name": "pixel_values", "dtype": "FP32", "shape": ["batch", "channels", "height", "width"]}],
+        "outputs": [{"name": "logits", "dtype": "FP32", "shape": ["batch", 3]}],
+        "nodes": [node("ReduceMean", ["pixel_values"], ["logits"], axes=[2, 3], keepdims=0)],
+    }
+    write_graph(folder / "model.onnx", graph)
+    about = {
+        "architectures": ["ResNetForImageClassification"], "id2label": {"0": "gull", "1": "heron", "2": "wren"},
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(about))
+    (folder / "preprocessor_config.json").write_text(json.dumps(PROCESSOR))
+    places = places_in(tmp_path)
+    with read_source(folder, AddOptions(), places=places, report=lambda _: None) as (addition,):
+        written = write_folder(addition, places=places, target=None, report=lambda _: None)
+    assert written.failure is None, str(written.failure)
+    assert '"pixel_values" data_type: TYPE_FP32 dims: [ 3, -1, -1 ]' in addition.addressed.config
+    recipe = read_recipe(written.folder)
+    assert recipe.adapters.image is not None
+    assert (recipe.adapters.image.input, recipe.adapters.image.crop) == ("pixel_values", 8)
+    assert recipe.sample.request == "sample/image.png"
+    assert (written.folder / "labels.txt").read_text().split() == ["gull", "heron", "wren"]
+    answer = json.loads((written.folder / "sample/answer.json").read_text())
+    assert answer["outputs"][0]["shape"] == [1, 3]

@@ -246,11 +246,12 @@ def config_text(*, head: str, max_batch_size: int | None, inputs: Sequence[Tenso
         lines.append(f"max_batch_size: {max_batch_size}")
     for name, tensors in (("input", inputs), ("output", outputs)):
         if tensors:
-            lines += [f"{name} [", ",\n".join(f"  {_tensor_text(each)}" for each in tensors), "]"]
+            lines += [f"{name} [", ",\n".join(f"  {tensor_text(each)}" for each in tensors), "]"]
     return "\n".join(lines) + "\n"
 
 
-def _tensor_text(tensor: Tensor) -> str:
+def tensor_text(tensor: Tensor) -> str:
+    """A tensor as an entry of config.pbtxt."""
     kind = "STRING" if tensor.data_type == "BYTES" else tensor.data_type
     reshape = " reshape { shape: [ ] }" if tensor.reshape == () else ""  # one number a row: dims cannot be empty
     dims = ", ".join(map(str, tensor.dims))

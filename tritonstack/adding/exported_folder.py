@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.adapter_proposals import TOKENIZER
-from tritonstack.adding.additions import SUPPORTED, Addition, AddOptions, folder_name
+from tritonstack.adding.additions import SUPPORTED, Addition, AddOptions, folder_name, tensor_text
 from tritonstack.adding.conversions import PYTHON_MODEL
 from tritonstack.adding.image_processor import UnlikeAdapterError, adapter_of_processor
 from tritonstack.adding.input_adapter import with_adapter, with_fields
@@ -106,7 +106,18 @@ def _with_images(addition: Addition, folder: Path, image: Tensor) -> Addition:
     if any(axis not in (-1, wanted) for wanted, axis in taken):
         lacking = f"{without} images of {side} by {side} pixels, and the graph takes {list(image.dims)}"
         return dataclasses.replace(addition, unknown=(*addition.unknown, lacking))
-    return with_fields(addition, fields, is_image=True)
+    return with_fields(_of_three_channels(addition, image), fields, is_image=True)
+
+
+def _of_three_channels(addition: Addition, image: Tensor) -> Addition:
+    """The model with an input of the channels that an adapter makes, where the graph leaves their number free."""
+    *batch, channels, height, width = image.dims
+    if channels != -1:
+        return addition
+    stated = dataclasses.replace(image, dims=(*batch, 3, height, width))
+    model = addition.addressed
+    own = dataclasses.replace(model, config=model.config.replace(tensor_text(image), tensor_text(stated)))
+    return dataclasses.replace(addition, models=tuple(own if each is model else each for each in addition.models))
 
 
 def _several(folder: Path, graphs: tuple[Path, ...]) -> Problem:
