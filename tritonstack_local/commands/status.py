@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from collections import Counter, deque
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -66,13 +67,10 @@ def _watch(aws: LocalAws, console: Console) -> None:
             left, read = left_on(aws), time.monotonic()
         return Group(view(aws, aws.runtime_status(), width=console.width), *_left(left), *denials(aws.iam()))
 
-    with Live(now(), console=console, screen=True, auto_refresh=False) as live:
-        try:
-            while True:
-                time.sleep(SECONDS)
-                live.update(now(), refresh=True)
-        except KeyboardInterrupt:
-            return
+    with suppress(KeyboardInterrupt), Live(now(), console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            time.sleep(SECONDS)
+            live.update(now(), refresh=True)
 
 
 def _left(found: tuple[LeftOnLocalAws, ...]) -> list[Text]:
