@@ -66,6 +66,10 @@ class _StandInEndpoint:
     platform: Platform
 
     @property
+    def platform_settings(self) -> tuple[_StandInEndpoint, ...]:
+        return (self,)
+
+    @property
     def model_places(self) -> tuple[tuple[str, int], ...]:
         return tuple(("models", number) for number in range(len(self.models)))
 
