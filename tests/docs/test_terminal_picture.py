@@ -11,7 +11,7 @@ from rich.console import Console
 from scripts.documentation.terminal_picture import COLUMNS, COMMANDS, OWN_MODEL, PICTURE, RECORDING, own_model_commands
 from tests.docs.shell_commands import commands, problem
 from tests.e2e.project import REPOSITORY
-from tritonstack.client import ModelResponse
+from tritonstack.releases.verification import SampleResponse
 from tritonstack_local.commands.demo import Request, Row, table_of
 
 AGAIN = "record it anew: python -m scripts.documentation.terminal_picture says how"
@@ -60,7 +60,7 @@ def test_the_recorded_commands_are_those_of_the_page() -> None:
     assert re.search(r"^label +.*INT64|│ label +│ INT64", text, flags=re.MULTILINE), "it ends with a response"
 
 
-def no_answer() -> ModelResponse:
+def no_answer() -> SampleResponse:
     """No request is sent here."""
     raise NotImplementedError
 

@@ -27,17 +27,21 @@ class EmulatedAws(FakeAws):
 
     def __post_init__(self) -> None:
         from tritonstack_local.emulator.autoscaling.api import ScalableTargets, autoscaling_service
+        from tritonstack_local.emulator.autoscaling.scalable import scalables
         from tritonstack_local.emulator.iam.authorization import switch
         from tritonstack_local.emulator.processing.jobs import ProcessingJobs
         from tritonstack_local.emulator.sagemaker.api import sagemaker_service
+        from tritonstack_local.emulator.sagemaker.components import Components
         from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
         from tritonstack_local.emulator.sagemaker.state import SageMakerState
 
         switch.on = False  # what functions and roles may do is tested on the whole emulator
         self._state = SageMakerState(fleets=False)
         endpoints = Endpoints(self._state)
-        self._services["sagemaker"] = sagemaker_service(self._state, endpoints, ProcessingJobs(self._state))
-        self._services["application-autoscaling"] = autoscaling_service(ScalableTargets(self._state, endpoints))
+        components, jobs = Components(self._state, endpoints.instances), ProcessingJobs(self._state)
+        self._services["sagemaker"] = sagemaker_service(self._state, endpoints, components, jobs)
+        kinds = scalables(self._state, endpoints, components)
+        self._services["application-autoscaling"] = autoscaling_service(ScalableTargets(self._state, kinds))
 
     def emulated(self, service: str, operation: str, **request: Any) -> dict[str, Any]:
         """An operation of the emulator. Raises :class:`AwsError` for its refusal."""

@@ -111,7 +111,7 @@ def command(
         environment=environment,
         endpoint=serving if isinstance(serving, InputError) else serving[0],
         variant=variant,
-        streams=target is not None and target.streams,
+        streams=target is not None and bool(target.streams),
         project=places.repositories.parent,
     )
     return max((each.failure.exit_code for each in added if each.failure), default=0)

@@ -19,14 +19,13 @@ from tritonstack.cli.conventions import LOCAL, environment_option, json_option, 
 from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
 from tritonstack.client.body import Array
-from tritonstack.client.model_client import ModelResponse
 from tritonstack.config import EndpointSettings, Environment, load_environment
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.lint.registry import shown
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import CHECKOUT, REPOSITORY, project_folder
 from tritonstack.releases.records import deployed_set
-from tritonstack.releases.verification import Verifier
+from tritonstack.releases.verification import SampleResponse, Verifier
 from tritonstack.served import served_by
 from tritonstack_local.aws import LocalAws, require_local_aws
 from tritonstack_local.container.container import release_and_version
@@ -47,7 +46,7 @@ class Request:
     endpoint: str
     model: str
     target_model: str
-    send: Callable[[], ModelResponse]
+    send: Callable[[], SampleResponse]
     file: str  # as shown; empty where an export makes it
 
 
@@ -57,7 +56,7 @@ class Call:
 
     cold: bool
     evicted: frozenset[str]
-    answer: ModelResponse
+    answer: SampleResponse
 
 
 @dataclass(kw_only=True)

@@ -23,7 +23,6 @@ from tritonstack.cli.conventions import echo, environment_option
 from tritonstack.cli.progress import ShownStep, Steps, ended_by_signals
 from tritonstack.client import ModelClient
 from tritonstack.client.errors import InvokeError, ModelFailedError
-from tritonstack.client.model_client import ModelResponse
 from tritonstack.client.releases import ModelRelease
 from tritonstack.config import EndpointSettings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
@@ -39,7 +38,7 @@ from tritonstack.models.tensorrt_models import lacks_plan
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import LocalPaths, environment_file
 from tritonstack.releases.records import DeployedSet, deployed_set, read_record, write_record
-from tritonstack.releases.verification import Verifier
+from tritonstack.releases.verification import SampleResponse, Verifier
 from tritonstack_local.aws import require_local_aws
 from tritonstack_local.commands.deploy import Deployable, deploy, deployable, one_deployment, started_local_aws
 
@@ -314,7 +313,7 @@ def _answer_before(verifier: Verifier, new: ModelRelease, digest: str | None, de
         return " ".join((str(error) if isinstance(error, OUTCOMES) else repr(error)).split())
 
 
-def _answer_now(verifier: Verifier, new: ModelRelease, deployed: DeployedSet, *, name: str) -> ModelResponse:
+def _answer_now(verifier: Verifier, new: ModelRelease, deployed: DeployedSet, *, name: str) -> SampleResponse:
     """Response of a release to its sample request. Raises :class:`WorkFailedError` where there is none."""
     try:
         return verifier.ask(new, deployed)

@@ -7,6 +7,7 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -127,7 +128,7 @@ async def test_a_decoupled_model_streams_its_responses_and_its_errors_are_events
     deployed = config(multi_model=False, key="words.tar.gz", release="25.09", environment=generates)
     async with stage(tmp_path, deployed, objects=bucket, real=True) as at:
 
-        def stream(body: dict[str, str]) -> list[dict[str, str]]:
+        def stream(body: dict[str, Any]) -> list[dict[str, str]]:
             response = at.client.invoke_endpoint_with_response_stream(EndpointName="e", Body=json.dumps(body).encode())
             text = b"".join(event["PayloadPart"]["Bytes"] for event in response["Body"]).decode()
             return [json.loads(event.removeprefix("data: ")) for event in text.split("\n\n") if event]

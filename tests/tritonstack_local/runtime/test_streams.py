@@ -96,7 +96,7 @@ async def test_an_error_before_the_first_part_is_an_error_of_the_request(tmp_pat
         at.triton.statuses["invocations"] = 400
         with pytest.raises(ClientError) as caught:
             await begin(at)
-        error = caught.value.response
+        error: dict[str, Any] = {**caught.value.response}
         assert (error["Error"]["Code"], error["OriginalStatusCode"]) == ("ModelError", 400)
         assert "answers 400" in error["OriginalMessage"]
         assert (at.fleet().in_flight, at.fleet().metrics.errors) == (0, 1)

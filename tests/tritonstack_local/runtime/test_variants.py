@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,13 +52,18 @@ def serves(at: Stage) -> Variants:
     return found
 
 
+def weight_of(of_variant: dict[str, float], config: DeployedConfig) -> float:
+    """The weight of a config's variant."""
+    return of_variant[config.variant]
+
+
 @asynchronous
 async def test_each_variant_takes_its_part_of_any_run_and_never_falls_a_whole_request_behind(tmp_path: Path) -> None:
     async with serving(tmp_path) as at:
         one = serves(at)
         for weights in ((3.0, 1.0), (0.9, 0.1), (1.0, 1.0), (0.0, 5.0), (7.0, 0.0), (2.0, 3.0)):
             of_variant = dict(zip((A, B), weights, strict=True))
-            one.weigh(lambda config, of_variant=of_variant: of_variant[config.variant])
+            one.weigh(partial(weight_of, of_variant))
             part = weights[1] / sum(weights)
             taken = 0
             for number in range(1, 101):

@@ -69,7 +69,7 @@ def _is_due(policy: Policy, alarm: Mapping[str, Any]) -> bool:
     return bool(clock.now() - triggered >= EVERY_SECONDS)
 
 
-def _breach(alarm: Mapping[str, Any]) -> float:
+def _breach(alarm: dict[str, Any]) -> float:
     """How far the metric is beyond the alarm's threshold; 0 where it has no value of late."""
     period = int(alarm["Period"])
     end = int(clock.now() // period + 1) * period

@@ -280,8 +280,8 @@ class Results:
             for at, points in samples(metric, span).items():
                 many[at] += points
         values = {at: value_of(points, search.stat) for at, points in sorted(many.items())}
-        points = {at: value for at, value in values.items() if value is not None}
-        return Series(label=search.name, span=span, points=points)
+        shown = {at: value for at, value in values.items() if value is not None}
+        return Series(label=search.name, span=span, points=shown)
 
     def every(self, query: Query) -> list[Series]:
         """The series of one query: one, or of a SEARCH each that it finds."""

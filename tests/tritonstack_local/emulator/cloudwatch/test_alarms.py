@@ -234,7 +234,7 @@ def test_an_alarm_on_a_query_fires_for_the_greatest_metric_and_one_on_a_search_i
     of_gpus = {**FLEET, "InstanceId": "i-1"}
     schema = f'"{watching.name}", EndpointName, VariantName, InstanceId, AcceleratorId'
     query = f"SELECT MAX(Used) FROM SCHEMA({schema}) WHERE EndpointName = 'e' AND VariantName = 'v'"  # noqa: S608
-    of_one = dict.fromkeys(("Namespace", "MetricName", "Statistic", "Period"))
+    of_one: dict[str, Any] = dict.fromkeys(("Namespace", "MetricName", "Statistic", "Period"))
     watching.put(Metrics=[{"Id": "q", "Expression": query, "Period": 60, "ReturnData": True}], **of_one)
     assert watching.state() == "INSUFFICIENT_DATA"
     for gpu, value in (("0", 1.0), ("1", 9.0)):
