@@ -179,6 +179,9 @@ def _catboost(model: FrameworkModel, name: str) -> tuple[str, str]:
         f'model.save_model({literal(output)}, format="onnx")',
         f"graph = onnx.load({literal(output)})",
         'maps = [each for each in graph.graph.node if each.op_type == "ZipMap"]',
+        # Of a regressor the file states one axis, and gives two.
+        "values = [onnx.helper.make_tensor_value_info(each.name, 1, [None, None]) for each in graph.graph.output[:1]]",
+        "[graph.graph.output[0].CopyFrom(each) for each in values if not maps]",
         "scores = [onnx.helper.make_tensor_value_info(each.input[0], 1, [None, None]) for each in maps]",
         "[graph.graph.node.remove(each) for each in maps]",
         "[graph.graph.output[1].CopyFrom(each) for each in scores]",
