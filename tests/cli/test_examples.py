@@ -1,4 +1,4 @@
-"""Each command's help ends with one example: run here, by the test that a table names, or parsed with the reason."""
+"""Each command's help ends with one example, which is run: here, or by the test that a table names."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ RUN = (
 """Commands whose examples run here, in this order, in one project: a reader's."""
 STARTED = "tests/tritonstack_local/test_commands.py::test_the_examples_of_help_start_a_local_aws_and_print_its_log"
 ROLES = "tests/tritonstack_local/emulator/test_iam_commands.py::test_the_examples_of_help_act_as_a_role"
+DEPLOYED = "tests/e2e/test_help_examples.py::test_an_example_works_on_a_deployed_project"
 ELSEWHERE = {
     "setup": "tests/cli/test_examples.py::test_the_example_of_setup_makes_the_environments_that_it_names",
     "prune": "tests/cli/test_session.py::test_the_example_of_prune_lists_what_it_would_delete",
@@ -43,26 +44,15 @@ ELSEWHERE = {
     "local logs": STARTED,
     "local env": ROLES,
     "local iam report": ROLES,
+    **dict.fromkeys(
+        (
+            *("preflight", "publish", "prepare", "outputs", "invoke", "proxy", "verify", "releases", "rollback"),
+            *("capacity bench", "local status", "local deploy", "local dev", "local destroy", "local demo"),
+        ),
+        DEPLOYED,
+    ),
 }
-"""Command → the test that runs its example over a fake of AWS, or on parts of the local AWS."""
-NOT_RUN = {
-    "preflight": ("reads an account", "tests/cli/test_preflight.py"),
-    "publish": ("writes to an account's bucket", "tests/cli/test_session.py"),
-    "prepare": ("reads an account's bucket", "tests/preparation/test_prepare_command.py"),
-    "outputs": ("reads a deployed environment", "tests/e2e/local/test_outputs.py"),
-    "invoke": ("sends a request to an endpoint", "tests/e2e/test_added_models.py"),
-    "proxy": ("serves until it is interrupted", "tests/cli/test_proxy.py"),
-    "verify": ("sends requests to an endpoint", "tests/cli/test_releases.py"),
-    "releases": ("reads a deployed environment", "tests/releases/test_on_the_local_aws.py"),
-    "rollback": ("needs two releases of a deployed model", "tests/releases/test_on_the_local_aws.py"),
-    "capacity bench": ("sends requests for seconds", "tests/e2e/local/test_bench.py"),
-    "local status": ("ends when it is interrupted", "tests/tritonstack_local/test_commands.py"),
-    "local deploy": ("deploys for seconds", "tests/e2e/test_added_models.py"),
-    "local dev": ("goes on until it is interrupted", "tests/e2e/test_dev.py"),
-    "local destroy": ("needs a deployed environment", "tests/e2e/test_rollback_alarms.py"),
-    "local demo": ("needs a deployed environment", "tests/e2e/local/test_whole_way.py"),
-}
-"""Command → why its example is parsed alone, and the tests that run the command with other arguments."""
+"""Command → the test that runs its example over a fake of AWS, on parts of the local AWS, or on a deployed project."""
 GROUPS = {name for name, command in EVERY.items() if isinstance(command, click.Group)}
 PIPELINE = """\
 name: line
@@ -96,17 +86,16 @@ def test_the_help_of_each_command_ends_with_an_example_of_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_each_example_is_run_by_a_test_or_says_why_not(name: str) -> None:
+def test_each_example_is_run_by_one_test(name: str) -> None:
     if name in GROUPS:
         assert any(example(name).startswith(f"{other} ") or example(name) == other for other in EVERY if other != name)
         return
-    tables = [table for table in (RUN, ELSEWHERE, NOT_RUN) if name in table]
-    assert len(tables) == 1, f"add {name} to RUN, to ELSEWHERE with its test, or to NOT_RUN with a reason and its tests"
+    assert (name in RUN) != (name in ELSEWHERE), (
+        f"add {name} to RUN, or to ELSEWHERE with the test that runs its example"
+    )
     if name in ELSEWHERE:
         file, _, function = ELSEWHERE[name].partition("::")
         assert f"def {function}(" in (REPOSITORY / file).read_text()
-    if name in NOT_RUN:
-        assert (REPOSITORY / NOT_RUN[name][1]).is_file()
 
 
 @pytest.fixture(scope="module")
