@@ -133,11 +133,16 @@ class World(FakeAws):
         more = {"NextToken": str(at + 1)} if at + 1 < len(MetricDataQueries) else {}
         return {"MetricDataResults": [{"Id": query["Id"], "Values": values}], **more}
 
+    def streams(self, _name: str) -> bool:
+        """As ModelClient's: its endpoint infers."""
+        return False
+
     def invoke(self, name: str, inputs: Any, *, payload_format: str, variant: str | None) -> Any:
         """As ModelClient's."""
         assert payload_format == "binary"
         self.called.append(name if variant is None else f"{name} on {variant}")
-        return SimpleNamespace(outputs={"y": self.answer(name, inputs["x"])}, total_milliseconds=12.3)
+        outputs = {"y": self.answer(name, inputs["x"])}
+        return SimpleNamespace(outputs=outputs, milliseconds=12.3, total_milliseconds=12.3)
 
 
 @pytest.fixture

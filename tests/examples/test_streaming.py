@@ -76,6 +76,11 @@ def test_an_error_of_the_model_is_raised_and_another_kind_of_request_refused(cli
 
 
 def test_the_commands_stream_and_verify(project: Project, aws: LocalAws) -> None:
+    def errors() -> int:
+        [fleet] = [each for one in aws.runtime_status()["endpoints"] for each in one["fleets"] if each["serving"]]
+        return int(fleet["errors"])
+
+    before = errors()  # those of the tests before
     here = ("-e", "streaming", "--local")
     printed = project.run("invoke", "texts/writer", *here, "--stream", "--text", "The model").stdout
     assert "30 events: the first after" in printed
@@ -85,5 +90,4 @@ def test_the_commands_stream_and_verify(project: Project, aws: LocalAws) -> None
     [point] = json.loads(measured)["results"][0]["points"]
     assert (point["stream"]["events"], point["all"]["failed"]) == (len(WORDS), 0)
     assert point["stream"]["first_ms"]["50"] < point["all"]["percentiles_ms"]["50"] / 2
-    [fleet] = [each for one in aws.runtime_status()["endpoints"] for each in one["fleets"] if each["serving"]]
-    assert fleet["errors"] == 0
+    assert errors() == before
