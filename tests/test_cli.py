@@ -22,8 +22,7 @@ from tests.cases import cases
 from tests.tritonstack_local.fake_parts import wait_for
 from tritonstack import VERSION
 from tritonstack.cli import root as cli
-from tritonstack.cli.conventions import DeclinedError
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import DeclinedError, InputError, Problem, WorkFailedError
 
 REPOSITORY = Path(__file__).parents[1]
 

@@ -143,3 +143,11 @@ def refuse(problems: Sequence[Problem]) -> None:
 
 class WorkFailedError(TritonstackError):
     """The input is right, but the work failed. Commands end with exit code 1."""
+
+
+class DeclinedError(TritonstackError):
+    """The answer to a question is no. Commands end with exit code 1."""
+
+    def __init__(self) -> None:
+        """Its message is always the same."""
+        super().__init__("nothing was done")

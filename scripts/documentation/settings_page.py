@@ -170,7 +170,7 @@ def _allowed(schema: dict[str, Any], whole: dict[str, Any], choice: Choice) -> l
     if "const" in schema:
         description.append(code(json.dumps(schema["const"])))
     if "enum" in schema:
-        description.append(choice([str(each) for each in schema["enum"]]))
+        description.append(choice([each if isinstance(each, str) else json.dumps(each) for each in schema["enum"]]))
     if "pattern" in schema:
         description.append(PATTERNS.get(schema["pattern"]) or code(schema["pattern"]))
     description += [text.format(schema[key]) for key, text in LIMITS.items() if key in schema]

@@ -333,7 +333,7 @@ def test_json_holds_what_the_table_shows(world: World) -> None:
         "sound": True,
         "endpoints": [
             {
-                "endpoint": "digits", "config": CONFIG, "instances": 1, "problem": "", "sound": True,
+                "endpoint": "digits", "config": CONFIG, "instances": 1, "pools": [], "problem": "", "sound": True,
                 "loads": {"download": None, "load": 30.0, "problem": ""}, "slowest_load_seconds": 30.0,
                 "models": [{"model": "bert", "digest": A, "problem": "", "difference": 0.0, "milliseconds": 12.3}],
             }

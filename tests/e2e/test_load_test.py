@@ -205,7 +205,7 @@ def test_a_multi_model_endpoint_is_called_by_bench_in_codebuild(loads: LoadTests
     assert read_measurements(tmp_path / "bench" / "measurements.csv")[0].instance_type == "this-machine"
 
 
-def test_a_plan_of_archives_alone_runs_its_default_jobs_then_its_load_tests_by_the_deployed_state_machine(
+def test_a_plan_of_archives_runs_default_jobs_then_load_tests_by_the_deployed_machine(
     plan: LoadTests, tmp_path: Path
 ) -> None:
     sagemaker, states = plan.aws.client("sagemaker"), plan.aws.client("stepfunctions")

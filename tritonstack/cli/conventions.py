@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
-from tritonstack.errors import InputError, Problem, visible
+from tritonstack.errors import DeclinedError, InputError, Problem, visible
 from tritonstack.paths import find_project
 
 if TYPE_CHECKING:
@@ -63,10 +63,6 @@ def _environments(_context: click.Context, _parameter: click.Parameter, incomple
     project = find_project()
     names = sorted(path.stem for path in (project / "environments").glob("*.yaml")) if project else []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-
-
-class DeclinedError(click.exceptions.Abort):
-    """The answer to a question is no."""
 
 
 def ask(question: str) -> None:

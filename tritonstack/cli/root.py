@@ -16,7 +16,6 @@ from click.shell_completion import CompletionItem
 
 from tritonstack import VERSION
 from tritonstack.aws.session import RENEW, credentials_ended
-from tritonstack.cli.conventions import DeclinedError
 from tritonstack.disk import FULL, NO_SPACE, disk_full, written_file
 from tritonstack.errors import TritonstackError, alike, visible
 from tritonstack.extensions import extensions, install_command, is_of_another, not_installed, registered
@@ -258,10 +257,9 @@ def main() -> None:
 def _run() -> int:
     try:
         result = root.main(standalone_mode=False)
-    except click.exceptions.Abort as error:
-        is_no = isinstance(error, DeclinedError)
-        click.echo("nothing was done" if is_no else "interrupted", err=True)
-        return 1 if is_no else 130
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        return 130
     except click.ClickException as error:
         error.show()
         return 2

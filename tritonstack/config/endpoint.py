@@ -210,7 +210,7 @@ class EndpointSettings(SettingsModel):
     data_capture: DataCapture | None = Field(
         default=None, description="Single-model mode: which requests and responses are kept; null: none."
     )
-    network_isolation: bool | Literal["everywhere"] = Field(
+    network_isolation: Literal[False, True, "everywhere"] = Field(
         default=False,
         description="Whether the container can reach nothing at all (EnableNetworkIsolation of the Model); SageMaker "
         "still brings it its archives. everywhere: the endpoint configuration says so, too, where policies of your "

@@ -101,7 +101,7 @@ class TritonPythonModel:
 
 
 @installed
-def test_of_a_decoupled_model_the_values_of_all_responses_are_joined_and_an_error_among_them_fails(
+def test_a_decoupled_models_responses_are_joined_and_an_error_among_them_fails(
     tmp_path: Path,
 ) -> None:
     made = repository(tmp_path, STREAMING)

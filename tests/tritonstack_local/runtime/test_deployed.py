@@ -28,6 +28,7 @@ from tritonstack_local.runtime.settings import RuntimeSettings
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 ARN = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/e"
+IMAGES = [{"SpecifiedImage": "triton:24.09"}]
 MODEL: dict[str, Any] = {
     "ModelName": "m",
     "ExecutionRoleArn": ROLE,
@@ -54,7 +55,7 @@ def described(stub: Stubber, *, tags: dict[str, str] | None = None, **changes: A
         "EndpointStatus": "InService",
         "CreationTime": WHEN,
         "LastModifiedTime": WHEN,
-        "ProductionVariants": [{"VariantName": "v", "CurrentInstanceCount": 3}],
+        "ProductionVariants": [{"VariantName": "v", "CurrentInstanceCount": 3, "DeployedImages": IMAGES}],
     } | changes
     summary = {
         name: response[name]
@@ -125,7 +126,7 @@ def test_another_emulator_behind_the_same_address_is_noticed_once() -> None:
 def test_weights_are_read_of_the_config_in_service_and_of_the_pending_one() -> None:
     one = reader()
     pending, now = (
-        [{"VariantName": name, "CurrentWeight": weight} for name, weight in weights.items()]
+        [{"VariantName": name, "CurrentWeight": weight, "DeployedImages": IMAGES} for name, weight in weights.items()]
         for weights in ({"a": 0.5, "b": 0.5}, {"a": 1.0, "b": 0.0})
     )
     with Stubber(one._sagemaker) as stub:

@@ -80,8 +80,7 @@ async def test_what_names_nothing_that_is_there_is_a_validation_error(tmp_path: 
 
 @asynchronous
 async def test_a_member_that_is_not_supported_is_refused_for_a_loaded_model_too(tmp_path: Path) -> None:
-    members = {"InferenceComponentName": "component", "TargetContainerHostname": "second"}
-    members |= {"SessionId": "NEW_SESSION", "EnableExplanations": "`true`"}
+    members = {"TargetContainerHostname": "second", "SessionId": "NEW_SESSION", "EnableExplanations": "`true`"}
     async with stage(tmp_path, config()) as at:
         await at.call("a.tar.gz")
         for member, value in members.items():

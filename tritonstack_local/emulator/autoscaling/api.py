@@ -14,6 +14,7 @@ from tritonstack_local.emulator.autoscaling.activities import Activities, failed
 from tritonstack_local.emulator.autoscaling.scalable import Scalable, Scalables
 from tritonstack_local.emulator.autoscaling.schedule import Moments, moments
 from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.cloudwatch.alarm_evaluator import scaling_policies
 from tritonstack_local.emulator.faults import logged_faults
 from tritonstack_local.emulator.iam.authorization import current_principal, enforced
 from tritonstack_local.emulator.iam.needs import Need
@@ -90,6 +91,7 @@ class ScalableTargets:
         names["scalable_target"] = lambda *key: self._targets.get(key, {}).get("ScalableTargetARN")
         self.activities = Activities(kinds)
         self._looking = threading.Lock()
+        scaling_policies.append(lambda arn: self.policy_by_arn(arn) is not None)
 
     def before_alarms(self) -> None:
         """Write the metrics of idle variants; called before each evaluation of the alarms."""

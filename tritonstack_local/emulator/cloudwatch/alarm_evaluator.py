@@ -54,6 +54,8 @@ def find(name: str) -> Alarm | None:
 # An SNS topic is published to. Scaling policies look at their alarms themselves (``target_tracking``,
 # ``step_scaling``). Any other action (Lambda, EC2, Systems Manager) is recognised and not executed: the log has it.
 _ACTIONS = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}
+scaling_policies: list[Callable[[str], bool]] = []
+"""Whether there is a scaling policy of an ARN, which follows its alarms itself; from Application Auto Scaling."""
 _changed: list[tuple[Alarm, str]] = []
 """Alarms as they changed, and their states before; the actions follow once the lock is free."""
 
@@ -81,7 +83,7 @@ def _execute(action: str, alarm: Alarm, before: str) -> None:
         service = parse_arn(action).service
     except arn_parse_error():
         service = ""
-    if service == "autoscaling" and ":scalingPolicy:" in action:
+    if service == "autoscaling" and any(known(action) for known in scaling_policies):
         return
     if service == "sns" and sns.topic_by_arn_any_scope(action):
         # A topic's default policy lets in what acts for its owner: an alarm of the account, and not EventBridge.

@@ -117,7 +117,8 @@ def test_every_expression_of_the_published_alarms_and_dashboards_is_read() -> No
     found = {json.loads(f'"{text}"') for template in templates for text in pattern.findall(template)}
     assert len(found) > 10
     for expression in found:
-        assert names(parse(expression))
+        if not expression.startswith(("SEARCH(", "SELECT ")):  # which ``metric_search`` reads, not metric math
+            assert names(parse(expression))
 
 
 # --- Statistics ---
