@@ -16,8 +16,11 @@ from tests.tritonstack_local.emulator.test_components import (
     instances,
     make_component,
     make_endpoint,
+    no_component_stays,
     set_copies,
 )
+
+__all__ = ["no_component_stays"]  # a fixture of every test here
 
 ONE_MORE = {
     "AdjustmentType": "ChangeInCapacity",

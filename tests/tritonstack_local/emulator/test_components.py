@@ -21,6 +21,15 @@ FLEET = {
 }
 
 
+@pytest.fixture(autouse=True)
+def no_component_stays(aws: Emulator, name: str) -> Iterator[None]:
+    """Remove a test's components: tests of endpoints remove all of these, and SageMaker refuses one with components."""
+    yield
+    sagemaker = aws.client("sagemaker")
+    for component in sagemaker.list_inference_components(EndpointNameEquals=name)["InferenceComponents"]:
+        sagemaker.delete_inference_component(InferenceComponentName=component["InferenceComponentName"])
+
+
 def make_endpoint(aws: Emulator, name: str, **variant: Any) -> None:
     """An endpoint for components and a model called ``name``."""
     make_role(aws)
