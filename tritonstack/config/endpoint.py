@@ -277,13 +277,18 @@ class EndpointSettings(SettingsModel):
         return tuple(each.of(self) for each in self.variants) or (self,)
 
     @property
+    def types(self) -> tuple[str, ...]:
+        """Every instance type that the endpoint may run on, the preferred one first: several with instance pools."""
+        return self.instance_types or (self.instance_type,)
+
+    def on(self, instance_type: str) -> EndpointSettings:
+        """The settings as they hold on one of its types."""
+        return self.model_copy(update={"instance_type": instance_type})
+
+    @property
     def type_settings(self) -> tuple[EndpointSettings, ...]:
         """The settings of each production variant as they hold for each instance type that it may run on."""
-        return tuple(
-            each.model_copy(update={"instance_type": name})
-            for each in self.variant_settings
-            for name in each.instance_types or (each.instance_type,)
-        )
+        return tuple(each.on(name) for each in self.variant_settings for name in each.types)
 
     @property
     def platform_settings(self) -> tuple[EndpointSettings, ...]:
@@ -295,7 +300,7 @@ class EndpointSettings(SettingsModel):
             return (self,)
         found: dict[naming.Platform, EndpointSettings] = {}
         for name in self.instance_types:
-            each = self.model_copy(update={"instance_type": name})
+            each = self.on(name)
             found.setdefault(each.platform, each)
         return tuple(found.values())
 
@@ -323,8 +328,7 @@ class EndpointSettings(SettingsModel):
     def variant_name(self) -> str:
         """The production variant's name; an endpoint with two has ``variant_settings`` for each."""
         name = self.variants[0].name if self.variants else None
-        preferred, *_ = self.instance_types or (self.instance_type,)
-        return self.variant or naming.variant_name(instance_type=preferred, name=name, pools=self.instance_types)
+        return self.variant or naming.variant_name(instance_type=self.types[0], name=name, pools=self.instance_types)
 
     @property
     def routing_strategy(self) -> str | None:
@@ -422,8 +426,9 @@ def _check_fleet(*, endpoint: EndpointSettings, location: Location, site: Site) 
     yield from check_rollout(endpoint=endpoint, location=location)
     yield from check_scaling(endpoint=endpoint, location=location, site=site)
     for number, name in enumerate(endpoint.instance_types):
-        each = endpoint.model_copy(update={"instance_type": name})
-        yield from _check_instance_type(endpoint=each, place=(*location, "instance_types", number), site=site)
+        yield from _check_instance_type(
+            endpoint=endpoint.on(name), place=(*location, "instance_types", number), site=site
+        )
     if not endpoint.instance_types:
         yield from _check_instance_type(endpoint=endpoint, place=(*location, "instance_type"), site=site)
     # Of several types the one with the least memory.

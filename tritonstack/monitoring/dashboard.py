@@ -67,7 +67,7 @@ def _endpoint_section(variant: Variant) -> Section:
         *enhanced_graphs(variant),
         *fleet_graphs(variant),
     )
-    types = ", else ".join(settings.instance_types) or settings.instance_type
+    types = ", else ".join(settings.types)
     title = f"{variant.subject}: {settings.mode}, {types}, Triton {settings.release}"
     return Section(key=f"{settings.name}{variant.label}", title=title, notes=tuple(_notes(variant)), graphs=graphs)
 
@@ -77,7 +77,7 @@ def _notes(variant: Variant) -> Iterator[str]:
     if settings.variants:
         share = f"{100 * variant.share:.3g} % of the requests by weight"
         yield f"Variant {settings.variant_name}: {settings.models[0]}, {share}."
-    types = settings.instance_types or (settings.instance_type,)
+    types = settings.types
     if variant.price is None:
         yield (
             f"No cost: the price of {' or '.join(types)} in this region is unknown. Read it from AWS with "

@@ -50,12 +50,7 @@ def instance_need(
     ``at_once``: how many stacks are deployed at the same time; then the largest updates count that may meet.
     """
     by_endpoint = [
-        [
-            each
-            for each in endpoint.variant_settings
-            if instance_type in (None, *(each.instance_types or (each.instance_type,)))
-        ]
-        for endpoint in endpoints
+        [each for each in endpoint.variant_settings if instance_type in (None, *each.types)] for endpoint in endpoints
     ]
     added = sorted((sum(update_count(each) for each in of_one) for of_one in by_endpoint if of_one), reverse=True)
     return InstanceNeed(
