@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from tritonstack import aws_names
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.autoscaling.scalable import Scalables
 from tritonstack_local.emulator.clock import clock
@@ -47,8 +46,7 @@ class Activities:
                 logger.warning("%s is not scaled: %s", target["ResourceId"], refusal)
                 return False
             failed = str(refusal)
-        noun = "copy" if kind.dimension == aws_names.COMPONENT_COPY_COUNT else "instance"
-        self.add(target, f"desired {noun} count to {after}", cause=cause, began=began, failed=failed, end=".")
+        self.add(target, f"desired {kind.noun} count to {after}", cause=cause, began=began, failed=failed, end=".")
         target["_failed_at" if failed else "_scaled_at"] = began
         if failed is None and before < after == target["MaxCapacity"]:
             _emit_scaled_to_max(target, before=before, began=began)

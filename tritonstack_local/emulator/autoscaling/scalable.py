@@ -37,6 +37,7 @@ class Scalable(Protocol):
     """A kind of scalable target, by the ids of its resources."""
 
     dimension: str
+    noun: str  # of its capacity in sentences: "Setting desired instance count to 2."
     predefined: Mapping[str, Predefined]  # by the metric type
 
     def check(self, resource: str) -> None:
@@ -59,6 +60,7 @@ class VariantInstances:
     """Instances of a production variant: ``endpoint/NAME/variant/NAME``."""
 
     dimension = aws_names.VARIANT_INSTANCE_COUNT
+    noun = "instance"
     predefined: Mapping[str, Predefined] = {
         aws_names.PREDEFINED_INVOCATIONS_PER_INSTANCE: Predefined(
             name=aws_names.INVOCATIONS_PER_INSTANCE, statistic="Sum", period=60
@@ -113,6 +115,7 @@ class ComponentCopies:
     """Copies of an inference component: ``inference-component/NAME``; the only kind that may come to 0."""
 
     dimension = aws_names.COMPONENT_COPY_COUNT
+    noun = "copy"
     predefined: Mapping[str, Predefined] = {
         # That SageMaker writes zeros of it, and so lets it come to 0, is UNVERIFIED.
         aws_names.PREDEFINED_INVOCATIONS_PER_COPY: Predefined(

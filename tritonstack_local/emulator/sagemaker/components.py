@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +18,8 @@ from tritonstack_local.emulator.sagemaker.component_record import ComponentRecor
 from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord
 from tritonstack_local.emulator.sagemaker.fleets import Instances, component_refusal
 from tritonstack_local.emulator.sagemaker.placement import Demand, Instance, Limits, Needs, Placement, room_of
-from tritonstack_local.emulator.sagemaker.records import COMPONENT, Record, refused
-from tritonstack_local.emulator.sagemaker.state import SageMakerState, listing, store
+from tritonstack_local.emulator.sagemaker.records import COMPONENT, refused
+from tritonstack_local.emulator.sagemaker.state import SageMakerState, listing, settled, store
 
 logger = logging.getLogger("tritonstack.emulator")
 Request = dict[str, Any]
@@ -37,7 +36,6 @@ NOT_FOR_COMPONENTS = (
     "components."
 )
 """hashicorp/terraform-provider-aws, issue 40644."""
-_LOOK_SECONDS = 0.2
 
 
 class Components:
@@ -48,7 +46,6 @@ class Components:
         self._state = state
         self._instances = instances
         self._placements: dict[tuple[str, str], Placement] = {}  # endpoint's ARN and variant → its instances
-        state.components_of = self.of_endpoint
 
     def create_inference_component(self, request: Request) -> dict[str, Any]:
         """CreateInferenceComponent: Creating until the runtime reports its first copy."""
@@ -137,10 +134,6 @@ class Components:
             self._place(self._state.endpoints.get(record.endpoint))
             self._state.changed.notify_all()
 
-    def of_endpoint(self, endpoint: str) -> list[str]:
-        """The names of an endpoint's components; SageMaker refuses to delete it while there are any."""
-        return [each.name for each in self._state.components if each.endpoint.lower() == endpoint.lower()]
-
     def look(self) -> None:
         """Place copies that had no room, and end idle instances; called after each look at the alarms."""
         with self._state.changed:
@@ -173,18 +166,11 @@ class Components:
     def wait(
         self, arn: str, *, seconds: float, cancelled: Callable[[], bool] = lambda: False
     ) -> ComponentRecord | None:
-        """Wait until no change of the component is in progress, or ``cancelled``; None where it is gone."""
-        with self._state.changed:
-            record = next((each for each in self._state.components.everywhere() if each.arn == arn), None)
-            until = time.monotonic() + seconds
-            while record is not None and not record.settled and not cancelled():
-                if time.monotonic() > until:
-                    record.fail(
-                        f"The local runtime reported nothing within {seconds:.0f} s."
-                        " Is it running? See `tritonstack local status`."
-                    )
-                self._state.changed.wait(_LOOK_SECONDS)
-            return record
+        """Wait until no change of the component is in progress, or ``cancelled``; None where it is gone.
+
+        A change without a report for ``seconds`` fails.
+        """
+        return settled(self._state, self._state.components, arn, seconds=seconds, cancelled=cancelled)
 
     def documents(self) -> list[dict[str, Any]]:
         """All components as the runtime reads them: what serves, and what a change in progress moves to."""
@@ -247,9 +233,9 @@ class Components:
     def _finish(self, record: ComponentRecord) -> None:
         """The change is done: the old copies end, and as many of the new ones as there is room for are up."""
         record.succeed(copies=0)
-        for endpoint in self._endpoints_of(record):
-            lacking = self._place(endpoint)
-            record.current = record.desired - lacking.get(_key(record), 0)
+        [endpoint] = [each for each in self._state.endpoints.everywhere() if _is_of(record, each)]
+        lacking = self._place(endpoint)
+        record.current = record.desired - lacking.get(_key(record), 0)
 
     def _without_room(self, record: ComponentRecord, lacking: dict[str, int]) -> bool:
         """Whether a change cannot go on for lack of room.
@@ -288,7 +274,8 @@ class Components:
         A variant's instances count from its first component on: "at least one component" is what lets an endpoint come
         to no instance (developer guide).
         """
-        config = next((each for each in self._state.endpoint_configs.everywhere() if _is(each, endpoint)), None)
+        configs = (each for each in self._state.endpoint_configs.everywhere() if each.place == endpoint.place)
+        config = next((each for each in configs if each.name == endpoint.config_name), None)
         found = {}
         for variant in [] if config is None else config.request["ProductionVariants"]:
             name, key = variant["VariantName"], (endpoint.arn, variant["VariantName"])
@@ -313,21 +300,12 @@ class Components:
 
     def _components_of(self, endpoint: EndpointRecord) -> list[ComponentRecord]:
         """In the order of their creation."""
-        place = endpoint.arn.split(":")[3:5]
-        found = [each for each in self._state.components.everywhere() if each.endpoint == endpoint.name]
-        return sorted((each for each in found if each.arn.split(":")[3:5] == place), key=lambda each: each.created)
-
-    def _endpoints_of(self, record: ComponentRecord) -> list[EndpointRecord]:
-        """The component's endpoint, in the account and region of its own ARN."""
-        place = record.arn.split(":")[3:5]
-        found = [each for each in self._state.endpoints.everywhere() if each.name == record.endpoint]
-        return [each for each in found if each.arn.split(":")[3:5] == place]
+        found = [each for each in self._state.components.everywhere() if _is_of(each, endpoint)]
+        return sorted(found, key=lambda each: each.created)
 
 
-def _is(config: Record, endpoint: EndpointRecord) -> bool:
-    """Whether a config is the endpoint's."""
-    same_place = config.arn.split(":")[3:5] == endpoint.arn.split(":")[3:5]
-    return same_place and config.name == endpoint.config_name
+def _is_of(record: ComponentRecord, endpoint: EndpointRecord) -> bool:
+    return (record.place, record.endpoint) == (endpoint.place, endpoint.name)
 
 
 def _key(record: ComponentRecord, *, pending: bool = False) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -25,7 +24,7 @@ from tritonstack_local.emulator.sagemaker.fleets import (
 )
 from tritonstack_local.emulator.sagemaker.pools import summaries
 from tritonstack_local.emulator.sagemaker.records import ENDPOINT, refused
-from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
+from tritonstack_local.emulator.sagemaker.state import SageMakerState, settled, store
 
 logger = logging.getLogger("tritonstack.emulator")
 
@@ -65,7 +64,6 @@ Request = dict[str, Any]
 UpdateOutcome = Literal["in_service", "shifted", "failed"]
 Reported = Literal["ended", "in_progress"]
 """What a deployment is after a report: over, or shifting traffic."""
-_LOOK_SECONDS = 0.2
 STILL_ASSOCIATED = (
     "Cannot delete endpoint with inference component associated. Please delete inference component and try it again."
 )
@@ -120,8 +118,7 @@ class Endpoints:
             deployment = record.pending
             if deployment is None or deployment.guardrails is None:
                 continue
-            region, account = record.arn.split(":")[3:5]
-            with request_scope(account, region):
+            with request_scope(*record.place):
                 try:
                     broken = broken_alarm(deployment.guardrails.alarms)
                 except Exception as error:  # it would bake for ever, and the endpoints after it with it
@@ -245,7 +242,7 @@ class Endpoints:
             record = self._state.endpoints.get(request["EndpointName"])
             if not record.settled:
                 raise refused(f'Cannot update in-progress endpoint "{record.arn}".', "DeleteEndpoint")
-            if self._state.components_of(record.name):
+            if any(each.endpoint.lower() == record.name.lower() for each in self._state.components):
                 raise RefusedError(
                     "ValidationException", STILL_ASSOCIATED, source="gruntwork-io/cloud-nuke, issue 1142"
                 )
@@ -294,25 +291,15 @@ class Endpoints:
     def wait(self, arn: str, *, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> EndpointRecord | None:
         """Wait until no deployment of the endpoint is in progress, or ``cancelled``; None where it is gone.
 
-        An endpoint without a report for ``seconds`` fails, so that its waiters go on. While the alarms of a deployment
-        are watched no report is needed.
+        A deployment without a report for ``seconds`` fails, but for the time in which its alarms are watched.
         """
-        with self._state.changed:
-            record = next((r for r in self._state.endpoints.everywhere() if r.arn == arn), None)
-            if record is None:
-                return None
-            until = time.monotonic() + seconds
-            while not record.settled and not cancelled():
-                if record.pending is not None and record.pending.baking:
-                    until = time.monotonic() + seconds
-                elif time.monotonic() > until:
-                    record.fail(
-                        f"The local runtime reported nothing within {seconds:.0f} s."
-                        " Is it running? See `tritonstack local status`."
-                    )
-                    self._state.changed.notify_all()
-                self._state.changed.wait(_LOOK_SECONDS)
-            return record
+        return settled(
+            self._state, self._state.endpoints, arn, seconds=seconds, cancelled=cancelled, goes_on=_watches_alarms
+        )
+
+
+def _watches_alarms(record: EndpointRecord) -> bool:
+    return record.pending is not None and record.pending.baking
 
 
 def _deploys(record: EndpointRecord, endpoint: str, config: str) -> bool:

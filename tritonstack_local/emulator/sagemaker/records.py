@@ -55,6 +55,12 @@ class Record:
     created: float = field(default_factory=time.time)
     modified: float = field(default_factory=time.time)
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its account and region."""
+        _, _, _, region, account, _ = self.arn.split(":", 5)
+        return account, region
+
 
 R = TypeVar("R", bound=Record)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from tritonstack_local.emulator.iam.resource_policies import own_tags
 from tritonstack_local.emulator.processing.container import PROCESSING_JOB, ProcessingJob
@@ -45,8 +46,40 @@ class SageMakerState:
         # to forget those of an endpoint that is deleted.
         self.scaled_variants: Callable[[str], frozenset[str]] = lambda _endpoint: frozenset()
         self.forget_scaled: Callable[[str], None] = lambda _endpoint: None
-        # Set by the inference components: the names of those that an endpoint has.
-        self.components_of: Callable[[str], list[str]] = lambda _endpoint: []
+
+
+_LOOK_SECONDS = 0.2
+SettlingRecord = TypeVar("SettlingRecord", EndpointRecord, ComponentRecord)
+
+
+def settled(
+    state: SageMakerState,
+    records: Records[SettlingRecord],
+    arn: str,
+    *,
+    seconds: float,
+    cancelled: Callable[[], bool] = lambda: False,
+    goes_on: Callable[[SettlingRecord], bool] = lambda _record: False,
+) -> SettlingRecord | None:
+    """A record once no change of it is in progress, or ``cancelled``; None where there is none.
+
+    A change without a report of the runtime for ``seconds`` fails, so that its waiters go on. While it ``goes_on`` by
+    itself no report is needed.
+    """
+    with state.changed:
+        record = next((each for each in records.everywhere() if each.arn == arn), None)
+        until = time.monotonic() + seconds
+        while record is not None and not record.settled and not cancelled():
+            if goes_on(record):
+                until = time.monotonic() + seconds
+            elif time.monotonic() > until:
+                record.fail(
+                    f"The local runtime reported nothing within {seconds:.0f} s."
+                    " Is it running? See `tritonstack local status`."
+                )
+                state.changed.notify_all()
+            state.changed.wait(_LOOK_SECONDS)
+        return record
 
 
 Request = dict[str, Any]
