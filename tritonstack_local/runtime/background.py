@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,31 @@ def say_if_it_failed(task: asyncio.Future[Any]) -> None:
     """Log the failure of a task that is not awaited."""
     if not task.cancelled() and task.exception() is not None:
         logger.error("work in the background failed: %r", task.exception(), exc_info=task.exception())
+
+
+class Tasks:
+    """Tasks that are not awaited where they begin: held until they end, and their failures logged."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._running: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """How many have not ended."""
+        return len(self._running)
+
+    def start(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+        """Begin ``work``."""
+        task = asyncio.create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        task.add_done_callback(say_if_it_failed)
+
+    async def finish(self, *, cancel: bool = False) -> None:
+        """Wait until all have ended, after ``cancel`` at once."""
+        for task in list(self._running) if cancel else ():
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
 
 
 @dataclass

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tritonstack.loopback.http_server import HttpResponse, InvokeError, Request
-from tritonstack_local.runtime.background import ErrorLog, say_if_it_failed
+from tritonstack_local.runtime.background import ErrorLog, Tasks, say_if_it_failed
 from tritonstack_local.runtime.deployed import (
     DeployedComponent,
     DeployedConfig,
@@ -26,6 +26,7 @@ from tritonstack_local.runtime.errors import shortened, validation_error
 from tritonstack_local.runtime.fleet import RunningFleet
 from tritonstack_local.runtime.invocation import COMPONENT, Done, invoke
 from tritonstack_local.runtime.streams import invoke_streamed
+from tritonstack_local.runtime.variants import Draining
 
 RETRY_SECONDS = 5.0
 NAME_MISSING = (
@@ -60,7 +61,7 @@ class RunningComponent:
         self._handling = 0
         self._handled = 0
         self._not_before = 0.0
-        self._ends: set[asyncio.Task[None]] = set()
+        self._draining = Draining()
 
     @property
     def changing(self) -> bool:
@@ -134,27 +135,13 @@ class RunningComponent:
         elif described.copies == 0:
             self.serving = None
         if before is not None and before is not self.serving:
-            self._end(before)
+            self._draining.add(before)
 
     async def _drop(self) -> None:
         """End a container that did not come to serve."""
         dropped, self._starting = self._starting, None
         if dropped is not None:
             await asyncio.shield(dropped.stop())
-
-    def _end(self, fleet: RunningFleet) -> None:
-        """End a container once its requests in flight have ended."""
-
-        async def end() -> None:
-            try:
-                await fleet.drain()
-            finally:
-                await fleet.stop()
-
-        task = asyncio.create_task(end(), name=f"end {self.described.name}")
-        self._ends.add(task)
-        task.add_done_callback(self._ends.discard)
-        task.add_done_callback(say_if_it_failed)
 
     def _wait(self, reason: str) -> None:
         self.last_failure = reason
@@ -168,13 +155,10 @@ class RunningComponent:
             await asyncio.gather(self._task, return_exceptions=True)
         serving, self.serving = self.serving, None
         if serving is not None and drain:
-            self._end(serving)
+            self._draining.add(serving)
         elif serving is not None:
             await serving.stop(grace_seconds=0)
-        if not drain:
-            for task in list(self._ends):
-                task.cancel()
-        await asyncio.gather(*self._ends, return_exceptions=True)
+        await self._draining.finish(cancel=not drain)
 
 
 class ComponentEndpoint:
@@ -195,7 +179,7 @@ class ComponentEndpoint:
         self._reader = reader
         self._new_fleet = new_fleet
         self._no_capacity = no_capacity
-        self._removals: set[asyncio.Task[None]] = set()
+        self._removals = Tasks()
 
     @property
     def name(self) -> str:
@@ -226,10 +210,7 @@ class ComponentEndpoint:
         self.described = described
         found = {each.name: each for each in described.components}
         for name in [name for name in self.components if name not in found]:
-            gone = asyncio.create_task(self.components.pop(name).remove(drain=True), name=f"remove {name}")
-            self._removals.add(gone)
-            gone.add_done_callback(self._removals.discard)
-            gone.add_done_callback(say_if_it_failed)
+            self._removals.start(self.components.pop(name).remove(drain=True), name=f"remove {name}")
         for name, each in found.items():
             if name not in self.components:
                 self.components[name] = RunningComponent(described=each, reader=self._reader, new_fleet=self._new_fleet)
@@ -254,10 +235,10 @@ class ComponentEndpoint:
         return False
 
     def refused(self, error: InvokeError) -> None:
-        """A request was refused before it was read: nobody knows of which component."""
+        """A request was refused before it was read: its component is not known."""
 
     async def remove(self, *, drain: bool) -> None:
         """The endpoint is gone, or the runtime ends."""
         removed = [each.remove(drain=drain) for each in self.components.values()]
         self.components.clear()
-        await asyncio.gather(*removed, *self._removals, return_exceptions=True)
+        await asyncio.gather(*removed, self._removals.finish(), return_exceptions=True)

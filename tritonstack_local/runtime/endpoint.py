@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from tritonstack.loopback.http_server import HttpResponse, InvokeError, Request
-from tritonstack_local.runtime.background import ErrorLog, repeat, say_if_it_failed
+from tritonstack_local.runtime.background import ErrorLog, Tasks, repeat
 from tritonstack_local.runtime.components import ComponentEndpoint
 from tritonstack_local.runtime.deployed import (
     ENDED,
@@ -25,7 +25,7 @@ from tritonstack_local.runtime.fleet import RunningFleet
 from tritonstack_local.runtime.invocation import TARGET_VARIANT, Done, invoke, invoke_at_once, refused
 from tritonstack_local.runtime.settings import RuntimeSettings
 from tritonstack_local.runtime.streams import invoke_streamed
-from tritonstack_local.runtime.variants import Split, Variants
+from tritonstack_local.runtime.variants import Draining, Split, Variants
 
 RETRY_SECONDS = 5.0
 LONGEST_RETRY_SECONDS = 60.0
@@ -47,7 +47,7 @@ class RunningEndpoint:
         self.described = described
         self.serving: Variants | None = None
         self.starting: Variants | None = None
-        self.draining: set[RunningFleet] = set()
+        self.draining = Draining()
         self.last_failure: str | None = None
         self._split = Split()
         self._looked = asyncio.Event()
@@ -62,7 +62,6 @@ class RunningEndpoint:
         self._not_before = 0.0
         self._shifted_at = 0.0
         self._pause = RETRY_SECONDS
-        self._drains: set[asyncio.Task[None]] = set()
         self.errors = ErrorLog(f"following {described.name}")
 
     @property
@@ -78,7 +77,7 @@ class RunningEndpoint:
     def fleets(self) -> tuple[RunningFleet, ...]:
         """Every fleet that is alive, the serving ones first."""
         found = [fleet for one in (self.serving, self.starting) if one is not None for fleet in one.fleets]
-        return (*found, *self.draining)
+        return (*found, *self.draining.fleets)
 
     def share(self, fleet: RunningFleet) -> float:
         """A fleet's share of the requests, 0 to 1."""
@@ -348,20 +347,6 @@ class RunningEndpoint:
     def _retire(self, variants: Variants) -> None:
         for fleet in variants.fleets:
             self.draining.add(fleet)
-            task = asyncio.create_task(self._drain(fleet), name=f"drain {fleet.config.name}")
-            self._drains.add(task)
-            task.add_done_callback(self._drains.discard)
-            task.add_done_callback(say_if_it_failed)
-
-    async def _drain(self, fleet: RunningFleet) -> None:
-        try:
-            try:
-                await fleet.drain()
-            finally:
-                await fleet.stop()
-        finally:
-            self.draining.discard(fleet)
-            logger.info("%s: the fleet of %s is stopped", self.name, fleet.config.name)
 
     async def remove(self, *, drain: bool) -> None:
         """The endpoint is gone (``drain``), or the runtime ends: stop every fleet. At the end nothing is waited for."""
@@ -376,10 +361,7 @@ class RunningEndpoint:
                 self._retire(serving)
             else:
                 await serving.stop(grace_seconds=0)
-        if not drain:
-            for task in list(self._drains):
-                task.cancel()
-        await asyncio.gather(*self._drains, return_exceptions=True)
+        await self.draining.finish(cancel=not drain)
 
 
 BUSY_SECONDS = 5.0
@@ -407,7 +389,7 @@ class Reconciler:
         self._mark: str | None = None
         self._stopped = False
         self._described: tuple[DeployedEndpoint, ...] = ()
-        self._removals: set[asyncio.Task[None]] = set()
+        self._removals = Tasks()
         self._changed_at = time.monotonic()
 
     async def run(self) -> None:
@@ -475,14 +457,11 @@ class Reconciler:
         endpoint = self.endpoints.pop(name)
         self._changed_at = time.monotonic()
         logger.info("%s is no longer deployed", name)
-        task = asyncio.create_task(endpoint.remove(drain=True), name=f"remove {name}")
-        self._removals.add(task)
-        task.add_done_callback(self._removals.discard)
-        task.add_done_callback(say_if_it_failed)
+        self._removals.start(endpoint.remove(drain=True), name=f"remove {name}")
 
     async def stop(self) -> None:
         """Stop every fleet, and start none from now on."""
         self._stopped = True
         removals = [endpoint.remove(drain=False) for endpoint in self.endpoints.values()]
         self.endpoints.clear()
-        await asyncio.gather(*removals, *self._removals, return_exceptions=True)
+        await asyncio.gather(*removals, self._removals.finish(), return_exceptions=True)

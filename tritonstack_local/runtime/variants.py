@@ -1,15 +1,19 @@
-"""Requests shared between two endpoint configs during a rollout, and among the production variants of a config."""
+"""Requests shared between two endpoint configs during a rollout, and among the production variants of a config; fleets
+that end."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tritonstack_local.runtime.background import Tasks
 from tritonstack_local.runtime.deployed import DeployedConfig
 from tritonstack_local.runtime.fleet import GRACE_SECONDS, FleetState, RunningFleet
 
 _ROUNDING = 1e-9
+logger = logging.getLogger("tritonstack.runtime")
 
 
 @dataclass
@@ -35,6 +39,38 @@ class Split:
     def end(self) -> None:
         """There is one config again."""
         self.share = self._owed = 0.0
+
+
+class Draining:
+    """Fleets that get no further requests, each stopped once those in flight have ended."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.fleets: set[RunningFleet] = set()
+        self._tasks = Tasks()
+
+    def __len__(self) -> int:
+        """How many are not stopped yet."""
+        return len(self.fleets)
+
+    def add(self, fleet: RunningFleet) -> None:
+        """Stop a fleet once its requests have ended."""
+        self.fleets.add(fleet)
+        self._tasks.start(self._end(fleet), name=f"drain {fleet.config.name}")
+
+    async def _end(self, fleet: RunningFleet) -> None:
+        try:
+            try:
+                await fleet.drain()
+            finally:
+                await fleet.stop()
+        finally:
+            self.fleets.discard(fleet)
+            logger.info("%s: the fleet of %s is stopped", fleet.endpoint, fleet.config.component or fleet.config.name)
+
+    async def finish(self, *, cancel: bool) -> None:
+        """Wait until all are stopped; with ``cancel`` without their requests."""
+        await self._tasks.finish(cancel=cancel)
 
 
 class Variants:
