@@ -34,7 +34,7 @@ from tritonstack.client.model_client import ModelResponse
 from tritonstack.client.postprocessing import Text
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.manifest import ModelEntry, TensorEntry
-from tritonstack_local.runtime.event_stream import payload_parts
+from tritonstack_local.runtime.streaming.event_stream import payload_parts
 
 DIGEST = "0123456789abcdef"
 KEY = f"manifests/digits/24.09-t4/digits.{DIGEST}.json"

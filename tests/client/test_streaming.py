@@ -30,7 +30,7 @@ from tritonstack.client import (
 )
 from tritonstack.client.streaming import data_of_events, generate_body
 from tritonstack.errors import InputError
-from tritonstack_local.runtime.event_stream import exception, message, payload_parts
+from tritonstack_local.runtime.streaming.event_stream import exception, message, payload_parts
 
 WORDS = {"PROMPT": np.array([b"Sch\xc3\xb6n"], dtype=object)}
 

@@ -25,7 +25,7 @@ from tritonstack_local.runtime.deployed import (
 from tritonstack_local.runtime.errors import shortened, validation_error
 from tritonstack_local.runtime.fleet import RunningFleet
 from tritonstack_local.runtime.invocation import COMPONENT, Done, invoke
-from tritonstack_local.runtime.streams import invoke_streamed
+from tritonstack_local.runtime.streaming.streams import invoke_streamed
 from tritonstack_local.runtime.variants import Draining
 
 RETRY_SECONDS = 5.0

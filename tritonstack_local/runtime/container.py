@@ -23,7 +23,7 @@ from tritonstack_local.runtime.pool import (
     UpstreamConnection,
 )
 from tritonstack_local.runtime.settings import RuntimeSettings
-from tritonstack_local.runtime.upstream_stream import UpstreamStream
+from tritonstack_local.runtime.streaming.upstream_stream import UpstreamStream
 
 PING_SECONDS = 2.0
 PREPARED = 32

@@ -24,7 +24,7 @@ from tritonstack_local.runtime.errors import endpoint_not_found, service_unavail
 from tritonstack_local.runtime.fleet import RunningFleet
 from tritonstack_local.runtime.invocation import TARGET_VARIANT, Done, invoke, invoke_at_once, refused
 from tritonstack_local.runtime.settings import RuntimeSettings
-from tritonstack_local.runtime.streams import invoke_streamed
+from tritonstack_local.runtime.streaming.streams import invoke_streamed
 from tritonstack_local.runtime.variants import Draining, Split, Variants
 
 RETRY_SECONDS = 5.0

@@ -15,7 +15,7 @@ from tritonstack.errors import InputError
 from tritonstack_capacity.bench.bench import Bench
 from tritonstack_capacity.bench.document import BenchDocument, notes
 from tritonstack_capacity.bench.stream_caller import StreamTimes
-from tritonstack_local.runtime.event_stream import exception, payload_parts
+from tritonstack_local.runtime.streaming.event_stream import exception, payload_parts
 
 WORDS = (payload_parts(event("one") + event("two")[:9]), payload_parts(event("two")[9:] + event("three")))
 OUTPUTS = "/tritonstack/prod/_outputs/serving-bert"

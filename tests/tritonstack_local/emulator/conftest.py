@@ -13,7 +13,7 @@ import pytest
 
 from tests.tritonstack_local.emulator.cloudwatch.watching import Watching
 from tests.tritonstack_local.emulator.running import Emulator, make_role
-from tritonstack_local.runtime.event_stream import payload_parts
+from tritonstack_local.runtime.streaming.event_stream import payload_parts
 
 
 class EchoingRuntime(http.server.BaseHTTPRequestHandler):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.eventstream import EventStreamBuffer
 
-from tritonstack_local.runtime.event_stream import LARGEST_PART, exception, message, payload_parts
+from tritonstack_local.runtime.streaming.event_stream import LARGEST_PART, exception, message, payload_parts
 
 
 def decoded(data: bytes, chance: random.Random) -> list[Any]:

@@ -7,11 +7,12 @@ import time
 from collections.abc import AsyncIterator
 
 from tritonstack.loopback.http_server import Headers, HttpResponse, InvokeError, Request, StreamedResponse
-from tritonstack_local.runtime import errors, event_stream
+from tritonstack_local.runtime import errors
 from tritonstack_local.runtime.fleet import RunningFleet
 from tritonstack_local.runtime.invocation import CUSTOM_ATTRIBUTES, check_members, container_head, running_client
 from tritonstack_local.runtime.pool import ContainerGoneError
-from tritonstack_local.runtime.upstream_stream import UpstreamStream
+from tritonstack_local.runtime.streaming import event_stream
+from tritonstack_local.runtime.streaming.upstream_stream import UpstreamStream
 
 ACCEPT = b"x-amzn-sagemaker-accept"
 CONTENT_TYPE = b"x-amzn-sagemaker-content-type"
