@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.e2e.project import REPOSITORY, Project
+from tests.e2e.project import Project
 from tests.e2e.running import running
+from tests.examples.copied import EXAMPLES, copied_project
 from tests.systems.answers import sample_arrays
 from tritonstack.client import ModelClient
 from tritonstack.models.model_config import read_config
 from tritonstack_local.aws import LocalAws
 
-EXAMPLE = REPOSITORY / "examples" / "one-gpu"
+EXAMPLE = EXAMPLES / "one-gpu"
 INSTANCES = {"distilgpt2": 2, "bert": 7}
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -24,10 +24,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with the example's files, whose builds are tiny."""
-    project = Project(tmp_path_factory.mktemp("one-gpu"))
-    for folder in ("environments", "model_repos"):
-        shutil.copytree(EXAMPLE / folder, project.root / folder)
-    shutil.copytree(REPOSITORY / "requirements", project.root / "requirements")
+    project = copied_project("one-gpu", tmp_path_factory.mktemp("one-gpu"))
     file = project.root / "environments/one-gpu.yaml"
     text, tiny = file.read_text(), "builds: {size: tiny, weights: random, on_deploy: true}"
     assert "builds: {on_deploy: true}" in text

@@ -9,24 +9,22 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
-from tests.e2e.project import REPOSITORY, Project
+from tests.e2e.project import Project
+from tests.examples.copied import EXAMPLES, copied_project
 from tests.tritonstack_local.container.conftest import QUIET, SageMaker
 from tritonstack_local.container import ContainerSettings, TritonContainer
 from tritonstack_local.container import container as container_module
 from tritonstack_local.container.repository import TritonFiles, prepare_backends
 from tritonstack_stacks import EnvironmentStage
 
-EXAMPLE = REPOSITORY / "examples" / "own-backend"
+EXAMPLE = EXAMPLES / "own-backend"
 MODEL = EXAMPLE / "model_repos" / "prices"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A project with the example's files."""
-    for folder in ("environments", "model_repos", "images"):
-        shutil.copytree(EXAMPLE / folder, tmp_path / folder)
-    shutil.copytree(REPOSITORY / "requirements", tmp_path / "requirements")
-    return Project(tmp_path)
+    return copied_project(EXAMPLE.name, tmp_path)
 
 
 def test_it_lints_builds_without_a_proof_and_the_local_aws_refuses_it(project: Project) -> None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.e2e.project import REPOSITORY, Project
+from tests.e2e.project import Project
 from tests.e2e.running import running
+from tests.examples.copied import EXAMPLES, copied_project
 from tritonstack.client import ModelClient, ModelFailedError
 from tritonstack.client.body import Array
 from tritonstack.errors import InputError
 from tritonstack_local.aws import LocalAws
 
-EXAMPLE = REPOSITORY / "examples" / "streaming"
+EXAMPLE = EXAMPLES / "streaming"
 SAMPLE = EXAMPLE / "model_repos" / "writer" / "sample"
 [WORDS] = (each["data"] for each in json.loads((SAMPLE / "answer.json").read_text())["outputs"])
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
@@ -26,11 +26,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with the example's files."""
-    project = Project(tmp_path_factory.mktemp("streaming"))
-    for folder in ("environments", "model_repos"):
-        shutil.copytree(EXAMPLE / folder, project.root / folder)
-    shutil.copytree(REPOSITORY / "requirements", project.root / "requirements")
-    return project
+    return copied_project("streaming", tmp_path_factory.mktemp("streaming"))
 
 
 @pytest.fixture(scope="module")
