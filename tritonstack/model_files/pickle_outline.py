@@ -1,4 +1,4 @@
-"""What a pickle says of its objects, read without making any of them: no class is imported, nothing of the file runs.
+"""The objects of a pickle, outlined without making any of them: no class is imported, nothing of the file runs.
 
 Each opcode is followed on a stack of plain values: a class is its name, an object its class with arguments and state.
 Files of pickle, joblib (whose arrays lie between the opcodes) and torch.save hold pickles. Source of the opcodes:

@@ -121,7 +121,7 @@ class Variant:
         return Metric(namespace=naming.CLIENT_METRICS, name=name, dimensions=self.dimensions, statistic=statistic)
 
     def instance(self, name: str, statistic: str) -> Metric:
-        """A metric that each instance writes, once a minute unless ``metrics.seconds`` says otherwise."""
+        """A metric that each instance writes, once a minute or at the interval of ``metrics.seconds``."""
         return Metric(namespace=aws_names.INSTANCES, name=name, dimensions=self.dimensions, statistic=statistic)
 
 

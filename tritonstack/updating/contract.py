@@ -123,7 +123,7 @@ def _tensor_text(tensor: Tensor | None, size: int) -> str:
 
 
 def _tensors_text(kind: str, tensors: Sequence[Tensor], text: str) -> str:
-    """The field ``input`` or ``output`` with these tensors; what else the text says of one of them stays."""
+    """The field ``input`` or ``output`` with these tensors; their other fields in the text stay."""
     written = {}
     for each in parse(text).all(kind):
         name = each.value.last("name") if isinstance(each.value, Message) else None

@@ -106,7 +106,7 @@ def _parts(messages: EventStreamBuffer) -> Iterator[bytes | str]:
 
 
 def _failure(event: str) -> str | None:
-    """What an event's error says; None of a response of the model."""
+    """The text of an event that is an error; None of a response of the model."""
     with suppress(ValueError, AttributeError):
         document = json.loads(event)
         return None if "model_name" in document else str(document.get("error", event))[:SHOWN]

@@ -311,7 +311,7 @@ def _metrics_of_instances(environment: EnvironmentSnapshot, book: PriceBook) -> 
 
 
 def _detailed(environment: EnvironmentSnapshot) -> CostLine | None:
-    """OpenTelemetry metrics, billed by the gigabyte: how many an endpoint writes no page of AWS says."""
+    """OpenTelemetry metrics, billed by the gigabyte; no page of AWS states how many an endpoint writes."""
     names = [
         each.endpoint for each in endpoints_of(environment) if each.metrics.get("EnableDetailedObservability") is True
     ]

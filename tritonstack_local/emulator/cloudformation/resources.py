@@ -157,7 +157,7 @@ class ComponentResource(NamedResource):
         """UpdateInferenceComponent with everything that the template has, the number of copies too.
 
         Whether CloudFormation sends the number again is UNVERIFIED; its handler may call both operations, so that it is
-        taken for so. The API has no update of the names, and the schema says "no interruption": refused here.
+        taken for so. The API has no update of the names, and the schema has "no interruption" for them: refused here.
         """
         found = self.existing(arn)
         fixed = [each for each in _OF_COMPONENTS_CREATION if new.get(each) not in (None, found.request.get(each))]

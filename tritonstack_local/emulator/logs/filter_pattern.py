@@ -2,7 +2,7 @@
 
 Source: user guide, "Filter pattern syntax for metric filters, subscription filters, filter log events, and Live Tail",
 with its examples as tests. All of that page is here: terms, JSON and space-delimited patterns, regular expressions,
-wildcards. What the page does not say is refused where it can be, and otherwise decided so, UNVERIFIED:
+wildcards. What the page leaves open is refused where it can be, and otherwise decided so, UNVERIFIED:
 
 - a condition on a property that a JSON line lacks is not fulfilled, ``!=`` included, as with an array or object;
 - a number without quotes equals a text that spells the same number;

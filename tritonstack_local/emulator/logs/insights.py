@@ -1,7 +1,7 @@
 """Queries of CloudWatch Logs Insights: ``fields``, ``display``, ``filter``, ``parse``, ``stats``, ``sort``, ``limit``.
 
 Source: user guide, "CloudWatch Logs Insights language query syntax", and its pages of these commands. Every other
-command, function and operator is refused by name. What the guide does not say, UNVERIFIED: without ``sort`` the newest
+command, function and operator is refused by name. What the guide leaves open, UNVERIFIED: without ``sort`` the newest
 lines come first, the fields of ``parse`` are shown behind those of ``fields``, and the count of no lines is a row.
 """
 

@@ -1,4 +1,4 @@
-"""Reads a text of a small language from its beginning, and says where it is not of it."""
+"""A reader of texts of a small language, whose errors name the place."""
 
 from __future__ import annotations
 

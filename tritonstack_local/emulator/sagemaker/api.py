@@ -187,7 +187,7 @@ def _check_for_components(request: Request) -> None:
 
 
 def _check_reservations(variants: list[dict[str, Any]]) -> None:
-    """Refuse two plans: "You can use exactly one plan per inference endpoint". What SageMaker says is UNVERIFIED."""
+    """Refuse two plans: "You can use exactly one plan per inference endpoint". SageMaker's sentence is UNVERIFIED."""
     given = [each.get("CapacityReservationConfig", {}).get("MlReservationArn") for each in variants]
     if len(set(given)) > 1:
         raise RefusedError(
